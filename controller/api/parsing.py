@@ -1,0 +1,230 @@
+"""From a raw spec to values, and what is wrong with it.
+
+Servers before 1.25 drop CEL rules, so the same rules are held here and reported as
+`SpecValid=False` (design.md 2). A faulty spec still has an intent: a person can always keep or
+purge a session whose other fields are refused, so parsing never gives up.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from controller.api.quantity import parse_duration, parse_quantity
+from controller.api.reasons import Reason
+from controller.api.spec import (
+    DEFAULT_ATTEMPTS,
+    DEFAULT_BACKOFF,
+    DEFAULT_BACKOFF_MAX,
+    DEFAULT_HOME,
+    RUN_DIRECTORY,
+    Identity,
+    MountSpec,
+    PortSpec,
+    RestoreSpec,
+    SessionSpec,
+    SpecFault,
+)
+from controller.api.vocabulary import (
+    DesiredState,
+    ExitPolicy,
+    Isolation,
+    OnCrash,
+    OnHostLoss,
+    Security,
+)
+
+_T = TypeVar("_T")
+
+NOT_YET_SERVED: Mapping[str, str] = {
+    "backend.kubernetes": "sessions on a cluster",
+    "image.build": "building an image from a role source",
+    "sidecars": "sidecars",
+    "discardApproval": "approving the discard of assessed work",
+    "restore.acceptDivergence": "resuming on a host repository that has moved on",
+    "retention.keepFor": "retention by age",
+    "retention.archiveFor": "retention of archives",
+}
+
+
+def _lookup(raw: Mapping[str, Any], path: str) -> object:
+    value: object = raw
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _not_yet(field: str, what: str) -> SpecFault:
+    return SpecFault(
+        field=field,
+        reason=Reason.NOT_YET_SERVED,
+        message=f"spec.{field}: this release does not serve {what} yet; remove the field.",
+    )
+
+
+def _invalid(field: str, message: str) -> SpecFault:
+    return SpecFault(field=field, reason=Reason.SPEC_INVALID, message=f"spec.{field}: {message}")
+
+
+def _unserved_faults(raw: Mapping[str, Any]) -> list[SpecFault]:
+    faults = [
+        _not_yet(path, what)
+        for path, what in NOT_YET_SERVED.items()
+        if _lookup(raw, path) not in (None, [], {}, False)
+    ]
+    for index, entry in enumerate(raw.get("env") or ()):
+        if entry.get("valueFrom"):
+            faults.append(_not_yet(f"env[{index}].valueFrom", "values from references"))
+    for index, mount in enumerate(raw.get("mounts") or ()):
+        for source in ("git", "persistentVolumeClaim"):
+            if mount.get(source):
+                faults.append(_not_yet(f"mounts[{index}].{source}", f"mounts from {source}"))
+        if mount.get("isolation") != Isolation.SHARED:
+            what = f"isolation {mount.get('isolation')}; use Shared"
+            faults.append(_not_yet(f"mounts[{index}].isolation", what))
+    return faults
+
+
+def _path_fault(field: str, path: str) -> SpecFault | None:
+    parts = path.split("/")
+    if not path.startswith("/") or any(part in ("", ".", "..") for part in parts[1:]):
+        return _invalid(field, f"{path!r} must be absolute, without '.', '..' or a closing '/'.")
+    return None
+
+
+def _layout_faults(raw: Mapping[str, Any]) -> list[SpecFault]:
+    home = _lookup(raw, "home.mountPath") or DEFAULT_HOME
+    taken = {str(home): "home", RUN_DIRECTORY: "the run directory"}
+    paths = [("home.mountPath", str(home))]
+    faults = []
+    for index, mount in enumerate(raw.get("mounts") or ()):
+        field, target = f"mounts[{index}]", str(mount.get("mountPath"))
+        paths.append((f"{field}.mountPath", target))
+        if mount.get("hostPath") is not None:
+            paths.append((f"{field}.hostPath", str(mount["hostPath"])))
+        sources = sum(key in mount for key in ("hostPath", "git", "persistentVolumeClaim"))
+        if sources != 1:
+            faults.append(_invalid(field, "exactly one of hostPath, git and PVC must be set."))
+        if target in taken:
+            faults.append(_invalid(f"{field}.mountPath", f"{target} is {taken[target]} already."))
+        taken[target] = f"mount {mount.get('name')!r}"
+    faults += [fault for field, path in paths if (fault := _path_fault(field, path))]
+    backend = raw.get("backend") or {}
+    if ("docker" in backend) == ("kubernetes" in backend):
+        faults.append(_invalid("backend", "exactly one of docker and kubernetes must be set."))
+    image = raw.get("image") or {}
+    if ("ref" in image) == ("build" in image):
+        faults.append(_invalid("image", "exactly one of ref and build must be set."))
+    return faults
+
+
+class _Reader:
+    """Reads fields of one raw spec and collects what is wrong instead of raising."""
+
+    def __init__(self, raw: Mapping[str, Any]) -> None:
+        self.raw = raw
+        self.faults: list[SpecFault] = []
+
+    def read(self, path: str, convert: Callable[[Any], _T], default: _T) -> _T:
+        value = _lookup(self.raw, path)
+        if value is None:
+            return default
+        try:
+            return convert(value)
+        except (ValueError, TypeError, ArithmeticError) as error:
+            self.faults.append(_invalid(path, f"{error}."))
+            return default
+
+    def words(self, path: str) -> tuple[str, ...] | None:
+        return self.read(path, lambda value: tuple(str(word) for word in value), None)
+
+
+def _identity(reader: _Reader) -> Identity:
+    return Identity(
+        workspace=reader.read("workspace", str, ""),
+        role=reader.read("role", str, ""),
+        agent=reader.read("agent", str, ""),
+        host=reader.read("backend.docker.host", str, ""),
+    )
+
+
+def _restore(reader: _Reader) -> RestoreSpec:
+    return RestoreSpec(
+        on_host_loss=reader.read("restore.onHostLoss", OnHostLoss, None),
+        on_crash=reader.read("restore.onCrash", OnCrash, None),
+        max_attempts=reader.read("restore.maxAttempts", int, DEFAULT_ATTEMPTS),
+        backoff=reader.read("restore.backoff.initial", parse_duration, DEFAULT_BACKOFF),
+        backoff_max=reader.read("restore.backoff.max", parse_duration, DEFAULT_BACKOFF_MAX),
+        retry_run=reader.read("restore.retryRun", int, None),
+    )
+
+
+def _mounts(raw: Mapping[str, Any]) -> tuple[MountSpec, ...]:
+    return tuple(
+        MountSpec(
+            name=str(mount.get("name")),
+            mount_path=str(mount.get("mountPath")),
+            host_path=str(mount.get("hostPath", "")),
+            read_only=mount.get("readOnly") is True,
+        )
+        for mount in raw.get("mounts") or ()
+    )
+
+
+def _ports(raw: Mapping[str, Any]) -> tuple[PortSpec, ...]:
+    return tuple(
+        PortSpec(
+            name=str(port.get("name", "")),
+            container_port=int(port.get("containerPort", 0)),
+            host_port=int(port.get("hostPort", 0)),
+            protocol=str(port.get("protocol", "TCP")),
+        )
+        for port in raw.get("ports") or ()
+    )
+
+
+def _runs_as_root(user: str, security: Security) -> bool:
+    number = user.partition(":")[0]
+    return security is Security.RESTRICTED and number != "" and number.strip("0") == ""
+
+
+def parse_spec(raw: Mapping[str, Any]) -> SessionSpec:
+    """Return the values of a raw spec, its defaults applied, with every fault found in it."""
+    reader = _Reader(raw)
+    seconds = reader.read("retention.ttlSecondsAfterPurged", int, None)
+    security = reader.read("security", Security, Security.RESTRICTED)
+    user = reader.read("user", str, "")
+    spec = SessionSpec(
+        desired=reader.read("desiredState", DesiredState, None),
+        identity=_identity(reader),
+        image_ref=reader.read("image.ref", str, ""),
+        home=reader.read("home.mountPath", str, DEFAULT_HOME),
+        title=reader.read("title", str, ""),
+        working_dir=reader.read("workingDir", str, ""),
+        user=user,
+        tty=reader.read("tty", bool, True),  # noqa: FBT003 - the default of the schema
+        command=reader.words("command"),
+        args=reader.words("args"),
+        resume_command=reader.words("resumeCommand"),
+        env=tuple(
+            (str(entry.get("name")), str(entry.get("value", ""))) for entry in raw.get("env") or ()
+        ),
+        mounts=_mounts(raw),
+        ports=_ports(raw),
+        memory_bytes=int(reader.read("resources.limits.memory", parse_quantity, parse_quantity(0))),
+        nano_cpus=int(
+            reader.read("resources.limits.cpu", parse_quantity, parse_quantity(0)) * 1_000_000_000
+        ),
+        exit_policy=reader.read("exitPolicy", ExitPolicy, None),
+        restore=_restore(reader),
+        security=security,
+        ttl_after_purged=None if seconds is None else timedelta(seconds=seconds),
+        faults=(),
+    )
+    faults = [*reader.faults, *_unserved_faults(raw), *_layout_faults(raw)]
+    if _runs_as_root(user, security):
+        message = "user 0 needs spec.security: Baseline on a host that allows it."
+        faults.append(
+            SpecFault(field="user", reason=Reason.RUN_AS_ROOT, message=f"spec.user: {message}")
+        )
+    return replace(spec, faults=tuple(faults))

@@ -1,0 +1,1 @@
+"""Where sessions run: one protocol, one module for each kind of backend."""

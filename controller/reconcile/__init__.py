@@ -1,0 +1,1 @@
+"""Observe reads, plan decides, act does."""

@@ -1,0 +1,82 @@
+"""`kubectl delete` of a session: never wedges, never loses (law 13).
+
+Everything is freed and the directory moves whole to the archive; where the engine or the disk can
+not be reached the object goes all the same and its directory stays, adoptable. The archive needs
+no manifest that can be read. An object that vanished without us is no deletion: its data is left
+for adoption (law 12).
+"""
+
+from dataclasses import replace
+
+from controller.api.reasons import Reason
+from controller.api.vocabulary import Phase
+from controller.reconcile.actions import (
+    Action,
+    ArchiveInstance,
+    RemoveFinalizer,
+    RemoveInstance,
+)
+from controller.reconcile.case import ABSENT, Case
+from controller.reconcile.facts import Unknown
+from controller.reconcile.freeing import free_runtime, live_stops
+from controller.reconcile.manifest import Manifest
+from controller.reconcile.steps import RECHECK, SETTLING, Plan, idle, on_backend
+
+
+def plan_deletion(case: Case) -> Plan:
+    """Return the next step of a deletion; without a finalizer of ours there is none to take."""
+    session, manifest = case.session, case.manifest
+    if session is None:
+        released = isinstance(manifest, Manifest) and manifest.released
+        return _free(case) if released else idle()
+    if not session.has_finalizer:
+        return idle()
+    if manifest is ABSENT or _disk_missing(case):
+        return _let_go()
+    if isinstance(case.engine, Unknown) or isinstance(case.backend, Unknown):
+        return _release(manifest)
+    return _free(case)
+
+
+def _disk_missing(case: Case) -> bool:
+    return (
+        isinstance(case.manifest, Unknown) and case.manifest.reason is not Reason.MANIFEST_CORRUPT
+    )
+
+
+def _let_go() -> Plan:
+    return Plan(actions=(RemoveFinalizer(),), report=False)
+
+
+def _release(manifest: object) -> Plan:
+    """Never wait for an unreachable engine: note that its container is to be freed later."""
+    if isinstance(manifest, Manifest) and not manifest.released:
+        record = replace(manifest, released=True)
+        return Plan(manifest=record, actions=(RemoveFinalizer(),), report=False)
+    return _let_go()
+
+
+def _free(case: Case) -> Plan:
+    if isinstance(case.engine, Unknown) or isinstance(case.backend, Unknown):
+        return Plan(wake_at=case.now + RECHECK, report=False)
+    if case.failure is not None:
+        return Plan(wake_at=case.now + SETTLING, report=False)
+    manifest = case.manifest if isinstance(case.manifest, Manifest) else None
+    stops = live_stops(case)
+    ran = any(c.started_at is not None for c in on_backend(case).containers)
+    if manifest is not None and ran and manifest.ready_run == 0:
+        manifest = replace(manifest, ready_run=max(manifest.run_id, 1))
+    if stops:
+        return Plan(manifest=manifest, actions=stops, again=True, report=False)
+    runtime = free_runtime(case)
+    if runtime:
+        return Plan(manifest=manifest, actions=runtime, again=True, report=False)
+    return Plan(manifest=manifest, actions=(_last_step(manifest),), again=True, report=False)
+
+
+def _last_step(manifest: Manifest | None) -> Action:
+    """Archive what may hold work; remove what was purged by a person or never held any."""
+    if manifest is None:
+        return ArchiveInstance()
+    purged = manifest.phase is Phase.PURGING and manifest.destroy_recorded
+    return RemoveInstance() if purged or manifest.ready_run == 0 else ArchiveInstance()

@@ -1,0 +1,186 @@
+"""The first launch: from nothing to a process that was started, or to a setup failure.
+
+Until a run was Ready nothing of the session is work: a changed spec is tried at once, and what a
+failed attempt left on the engine is replaced.
+"""
+
+from dataclasses import replace
+
+from controller.api.reasons import Reason
+from controller.api.vocabulary import Cause, DesiredState, Phase
+from controller.reconcile.actions import (
+    CreateAndStart,
+    EnsureNetwork,
+    PrepareHome,
+    PullImage,
+    WriteRunDirectory,
+)
+from controller.reconcile.case import Case, EffectFailed, FaultKind
+from controller.reconcile.facts import ImageAbsent, ImageFacts, Unknown
+from controller.reconcile.freeing import begin_keeping, begin_purging
+from controller.reconcile.manifest import Manifest
+from controller.reconcile.recipe import make_recipe
+from controller.reconcile.steps import (
+    LIVE,
+    SETTLING,
+    Hold,
+    Plan,
+    backoff,
+    became_ready,
+    containers,
+    desired_state,
+    move,
+    next_run,
+    remove_never_started,
+    reset_attempts,
+    retry_asked,
+    wait,
+)
+
+
+def plan_launch(case: Case, manifest: Manifest) -> Plan:
+    """Bring up a session that never was Ready."""
+    wanted = desired_state(case, manifest)
+    if wanted is DesiredState.KEPT:
+        return begin_keeping(case, manifest, cause=Cause.OPERATOR_KEPT)
+    if wanted is DesiredState.PURGED:
+        return begin_purging(case, manifest)
+    started = _started(case, manifest)
+    if started is not None:
+        return started
+    refusal = _refusal(case)
+    if refusal is not None:
+        return _failed(case, manifest, refusal.reason, refusal.message)
+    if case.failure is not None:
+        return _after_failure(case, manifest, case.failure)
+    due = manifest.restore.next_attempt_at
+    if due is not None and case.now < due:
+        return wait(case, manifest, _waiting(manifest), due)
+    return _attempt(case, manifest)
+
+
+def plan_failed(case: Case, manifest: Manifest) -> Plan:
+    """A setup failure is held until a person mends the spec, its sources, or asks for a retry."""
+    session = case.session
+    wanted = desired_state(case, manifest)
+    if wanted is DesiredState.KEPT:
+        return begin_keeping(case, manifest, cause=Cause.OPERATOR_KEPT)
+    if wanted is DesiredState.PURGED:
+        return begin_purging(case, manifest)
+    started = _started(case, manifest)
+    if started is not None:
+        return started
+    changed = session is not None and session.generation != manifest.tried_generation
+    mended = _was_refused(manifest) and _refusal(case) is None
+    if changed or mended or retry_asked(case, manifest):
+        return Plan(
+            manifest=move(case, reset_attempts(manifest), Phase.PENDING),
+            again=True,
+        )
+    reason = manifest.reason or Reason.START_REFUSED
+    return Plan(manifest=manifest, hold=Hold(reason=reason, message=manifest.message))
+
+
+def _started(case: Case, manifest: Manifest) -> Plan | None:
+    """A process that ran is a Ready run, also where its start was not yet recorded."""
+    for container in containers(case):
+        if container.started_at is None:
+            continue
+        ready = became_ready(
+            case, manifest, container, new_run=container.run_id != manifest.run_id, tier=None
+        )
+        if container.state not in LIVE:
+            ready = replace(ready, confirmed=manifest.confirmed)
+        return Plan(manifest=ready, again=True)
+    return None
+
+
+def _refusal(case: Case) -> Hold | None:
+    session = case.session
+    if session is not None and session.spec.faults:
+        fault = session.spec.faults[0]
+        return Hold(reason=fault.reason, message=fault.message)
+    if case.sources_refused:
+        refused = case.sources_refused[0]
+        return Hold(reason=refused.reason, message=refused.message)
+    return None
+
+
+def _was_refused(manifest: Manifest) -> bool:
+    return manifest.reason in (Reason.MOUNT_REFUSED, Reason.NOT_ALLOWED_BY_HOST)
+
+
+def _failed(case: Case, manifest: Manifest, reason: Reason, message: str) -> Plan:
+    generation = case.session.generation if case.session else 0
+    record = replace(manifest, tried_generation=generation)
+    if (record.phase, record.reason, record.message) != (Phase.FAILED, reason, message):
+        record = move(
+            case, record, Phase.FAILED, cause=Cause.SETUP_FAILED, reason=reason, message=message
+        )
+    return Plan(manifest=record, actions=remove_never_started(case), again=True)
+
+
+def _after_failure(case: Case, manifest: Manifest, failure: EffectFailed) -> Plan:
+    if failure.kind is FaultKind.RACE:
+        return Plan(manifest=manifest, wake_at=case.now + SETTLING)
+    limit = case.session.spec.restore.max_attempts if case.session else 0
+    attempts = manifest.restore.attempts + 1
+    exhausted = failure.kind is FaultKind.CONTAINER and attempts >= limit
+    if failure.kind is FaultKind.SPEC or exhausted:
+        return _failed(case, manifest, failure.reason, failure.message)
+    due = backoff(case, attempts)
+    record = replace(
+        manifest,
+        restore=replace(
+            manifest.restore,
+            attempts=attempts,
+            next_attempt_at=due,
+            fault_reason=failure.reason,
+            fault_message=failure.message,
+        ),
+    )
+    if record.phase is not Phase.PENDING:
+        record = move(case, record, Phase.PENDING, reason=failure.reason, message=failure.message)
+    return Plan(
+        manifest=record,
+        actions=remove_never_started(case),
+        hold=_waiting(record),
+        wake_at=due,
+    )
+
+
+def _waiting(manifest: Manifest) -> Hold:
+    restore = manifest.restore
+    reason = restore.fault_reason or Reason.WAITING_TO_RETRY
+    return Hold(reason=reason, message=restore.fault_message, waiting=True)
+
+
+def _attempt(case: Case, manifest: Manifest) -> Plan:
+    session, image = case.session, case.image
+    if session is None:
+        return Plan(manifest=manifest)
+    if isinstance(image, ImageAbsent):
+        record = manifest
+        if record.phase is not Phase.STARTING:
+            record = move(case, manifest, Phase.STARTING, message=f"fetching {image.ref}")
+        return Plan(manifest=record, actions=(PullImage(ref=image.ref),), again=True)
+    if isinstance(image, Unknown):
+        return wait(case, manifest, Hold(reason=image.reason, message=image.message))
+    if not isinstance(image, ImageFacts):
+        return Plan(manifest=manifest, again=True)
+    recipe = make_recipe(session.spec, image)
+    record = next_run(case, replace(manifest, recipe=recipe, tried_generation=session.generation))
+    record = replace(record, restore=replace(record.restore, started_at=case.now))
+    if record.phase is not Phase.STARTING:
+        record = move(case, record, Phase.STARTING)
+    return Plan(
+        manifest=record,
+        actions=(
+            *remove_never_started(case),
+            PrepareHome(recipe=recipe),
+            WriteRunDirectory(run_id=record.run_id, recipe=recipe, resumed=False),
+            EnsureNetwork(),
+            CreateAndStart(run_id=record.run_id, recipe=recipe, resumed=False),
+        ),
+        again=True,
+    )
