@@ -72,7 +72,17 @@ class Backend(Protocol):
     """A Docker engine or a cluster, as the core sees it."""
 
     def survey(self) -> EngineFacts:
-        """Return who answers and since when; creates the sentinel where it is missing."""
+        """Return who answers and since when; changes nothing.
+
+        `epoch` is None where the sentinel is missing. An engine that has only just returned
+        answers before it has started the sentinel again: wait for that for some seconds, and raise
+        BackendUnreachable meanwhile. A sentinel that somebody stopped by hand is started again; the
+        engine's own start time (its bridge network's) then tells that this is no new epoch.
+        """
+        ...
+
+    def install_sentinel(self) -> None:
+        """Create and start the sentinel of this owner and host where it is missing."""
         ...
 
     def inventory(self) -> dict[str, tuple[ContainerFacts, ...]]:

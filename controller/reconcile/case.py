@@ -91,6 +91,11 @@ class EngineView:
     epochs: tuple[Epoch, ...]
     starts_succeed: bool = True
 
+    @property
+    def epoch(self) -> datetime:
+        """When the present life of the engine began."""
+        return self.epochs[-1].started_at
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:

@@ -78,15 +78,15 @@ class ImageAbsent:
 class EngineFacts:
     """An engine that answered, and what tells it from another one or from its own past.
 
-    `epoch` is the sentinel's StartedAt, `sentinel_finished_at` its FinishedAt; `now` is the
-    engine's clock at the answer. `boot_id` is the kernel's where the controller can read it.
+    `epoch` is the sentinel's StartedAt, None where it is missing; `sentinel_finished_at` is its
+    FinishedAt; `now` is the engine's clock at the answer. `boot_id` is the kernel's where the controller can read it.
     """
 
     engine_id: str
     boot_id: str
     version: str
     now: datetime
-    epoch: datetime
+    epoch: datetime | None
     sentinel_finished_at: datetime | None
 
 

@@ -185,8 +185,8 @@ def mark_of(container: ContainerFacts) -> ProcessMark | None:
 
 def confirmation(case: Case) -> Confirmation:
     """The engine's present epoch, as the one in which a run is seen alive."""
-    facts = view(case).facts
-    return Confirmation(epoch=facts.epoch, boot_id=facts.boot_id, at=facts.now)
+    engine = view(case)
+    return Confirmation(epoch=engine.epoch, boot_id=engine.facts.boot_id, at=engine.facts.now)
 
 
 def next_run(case: Case, manifest: Manifest) -> Manifest:
