@@ -76,8 +76,8 @@ class Backend(Protocol):
 
         `epoch` is None where the sentinel is missing. An engine that has only just returned
         answers before it has started the sentinel again: wait for that for some seconds, and raise
-        BackendUnreachable meanwhile. A sentinel that somebody stopped by hand is started again; the
-        engine's own start time (its bridge network's) then tells that this is no new epoch.
+        BackendUnreachable meanwhile. A sentinel that somebody stopped by hand is started again;
+        `engine_started_at` then tells the caller that this is no new epoch.
         """
         ...
 

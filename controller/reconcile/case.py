@@ -59,10 +59,10 @@ class SessionObject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SourceRefused:
-    """A mount whose source this host does not give, with the sentence that says why."""
+class HostRefusal:
+    """What this host does not give: the field that asks for it, and the sentence that says why."""
 
-    mount: str
+    field: str
     reason: Reason
     message: str
 
@@ -159,7 +159,7 @@ class Case:
     backend: SessionOnBackend | Unknown
     image: ImageFacts | ImageAbsent | Unknown | NotAsked = NOT_ASKED
     image_pinned: bool = False
-    sources_refused: tuple[SourceRefused, ...] = ()
+    refused: tuple[HostRefusal, ...] = ()
     mounts: MountVerdict | NotAsked = NOT_ASKED
     process: ProcessVerdict | NotAsked = NOT_ASKED
     run_directory_present: bool = False

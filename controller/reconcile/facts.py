@@ -79,7 +79,9 @@ class EngineFacts:
     """An engine that answered, and what tells it from another one or from its own past.
 
     `epoch` is the sentinel's StartedAt, None where it is missing; `sentinel_finished_at` is its
-    FinishedAt; `now` is the engine's clock at the answer. `boot_id` is the kernel's where the controller can read it.
+    FinishedAt; `now` is the engine's clock at the answer. `boot_id` is the kernel's where the
+    controller can read it. `engine_started_at` is when the engine made its bridge network: a
+    second witness of its start, None where it has no bridge.
     """
 
     engine_id: str
@@ -88,6 +90,7 @@ class EngineFacts:
     now: datetime
     epoch: datetime | None
     sentinel_finished_at: datetime | None
+    engine_started_at: datetime | None = None
 
 
 class MountVerdict(StrEnum):

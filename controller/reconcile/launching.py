@@ -100,8 +100,8 @@ def _refusal(case: Case) -> Hold | None:
     if session is not None and session.spec.faults:
         fault = session.spec.faults[0]
         return Hold(reason=fault.reason, message=fault.message)
-    if case.sources_refused:
-        refused = case.sources_refused[0]
+    if case.refused:
+        refused = case.refused[0]
         return Hold(reason=refused.reason, message=refused.message)
     return None
 

@@ -105,8 +105,8 @@ def plan_restoring(case: Case, manifest: Manifest) -> Plan:
         return running
     if case.failure is not None:
         return _after_failure(case, manifest)
-    if case.sources_refused:
-        refused = case.sources_refused[0]
+    if case.refused:
+        refused = case.refused[0]
         return _back(case, manifest, refused.reason, refused.message, counts=True)
     if manifest.recipe is None:
         return _back(case, manifest, Reason.RECIPE_MISMATCH, "No recipe is recorded.", counts=True)

@@ -18,10 +18,9 @@ def spec_verdict(case: Case, manifest: Manifest | None) -> SpecFault | None:
         return None
     if session.spec.faults:
         return session.spec.faults[0]
-    if case.sources_refused:
-        refused = case.sources_refused[0]
-        field = f"mounts[{refused.mount}].hostPath"
-        return SpecFault(field=field, reason=refused.reason, message=refused.message)
+    if case.refused:
+        refused = case.refused[0]
+        return SpecFault(field=refused.field, reason=refused.reason, message=refused.message)
     if manifest is None:
         return None
     if session.spec.identity != manifest.identity:

@@ -1,0 +1,128 @@
+"""A controller that serves one Docker host, put together, started and stopped."""
+
+import logging
+import threading
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+
+from controller.api.names import owner_of
+from controller.apiserver import ApiServer
+from controller.backends.docker import DockerBackend
+from controller.index import ManifestIndex
+from controller.lease import HostLease
+from controller.logs import event
+from controller.queue import Lane
+from controller.reconcile.act import Checkpoint
+from controller.serving import Serving, open_state_root
+from controller.sessions import SessionCache
+from controller.settings import Settings
+from controller.stateroot import lock
+from controller.workspace.instances import InstanceStore, StorageFault
+
+LOGGER = logging.getLogger(__name__)
+REOPEN_SECONDS = 5.0
+
+
+class Controller:
+    """Competes for the host's Lease, and serves the host's sessions while it holds it.
+
+    A stand-by keeps its cache of sessions warm and acts on nothing (design.md 7).
+    """
+
+    def __init__(self, settings: Settings, api: ApiServer, checkpoint: Checkpoint) -> None:
+        """Put the parts together; nothing is started or touched yet."""
+        self._settings = settings
+        self._api = api
+        self._checkpoint = checkpoint
+        self._cache = SessionCache()
+        self._owner = owner_of(api.namespace_uid("kube-system"), settings.host)
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._held = ExitStack()
+        self._serving: Serving | None = None
+        self._lease = HostLease(
+            api, name=f"docker-{settings.host}", on_acquired=self._acquired, on_lost=self._lost
+        )
+
+    def start(self) -> None:
+        """Start to compete for the host's Lease."""
+        self._lease.start()
+
+    def stop(self) -> None:
+        """Let workers finish the effect they are at, and release the Lease."""
+        if not self._stopping.is_set():
+            self._stopping.set()
+            self._lost()
+            self._lease.stop()
+
+    def delivered(self, kind: str | None, body: Mapping[str, Any]) -> None:
+        """Take what the watch delivered: into the cache, and wake the session's worker."""
+        uid, serving = body["metadata"]["uid"], self._serving
+        if kind == "DELETED":
+            if serving is not None:
+                serving.deleted(uid)
+            return
+        if self._ours(body, serving) and self._cache.put(body) and serving is not None:
+            serving.wake((uid,), Lane.MASS if kind is None else Lane.PROMPT)
+
+    def _ours(self, body: Mapping[str, Any], serving: Serving | None) -> bool:
+        """Hosts share an API server: each holds only its own sessions in memory."""
+        docker = ((body.get("spec") or {}).get("backend") or {}).get("docker") or {}
+        if docker.get("host") == self._settings.host:
+            return True
+        return serving is not None and serving.has(body["metadata"]["uid"])
+
+    def _acquired(self) -> None:
+        threading.Thread(target=self._serve, name="serve", daemon=True).start()
+
+    def _serve(self) -> None:
+        """Open the state root, however long its disk takes to be there, then serve."""
+        while self._lease.holds() and not self._stopping.is_set():
+            try:
+                with self._lock:
+                    self._open()
+            except StorageFault as error:
+                event(LOGGER, logging.ERROR, "state root refused", reason=error.reason, why=error)
+                self._stopping.wait(REOPEN_SECONDS)
+                continue
+            return
+
+    def _open(self) -> None:
+        with ExitStack() as held:
+            record = open_state_root(self._settings, self._owner, had_sessions=self._had_sessions)
+            held.enter_context(lock(self._settings.state_root))
+            backend = DockerBackend(
+                docker_host=self._settings.docker_host,
+                owner=self._owner,
+                state_root=self._settings.state_root,
+            )
+            held.callback(backend.close)
+            serving = Serving(
+                settings=self._settings,
+                owner=self._owner,
+                api=self._api,
+                backend=backend,
+                cache=self._cache,
+                store=InstanceStore(self._settings.state_root, self._owner),
+                index=ManifestIndex(),
+                record=record,
+                holds=self._lease.holds,
+                checkpoint=self._checkpoint,
+            )
+            held.callback(serving.close)
+            serving.start()
+            self._serving = serving
+            self._held = held.pop_all()
+
+    def _had_sessions(self) -> bool:
+        for uid in self._cache.uids():
+            status = (self._cache.get(uid) or {}).get("status") or {}
+            if status.get("servedBy") == self._owner and status.get("runId"):
+                return True
+        return False
+
+    def _lost(self) -> None:
+        with self._lock:
+            self._serving = None
+            self._held.close()

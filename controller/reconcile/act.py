@@ -1,0 +1,249 @@
+"""One small idempotent effect for each action; nothing here decides.
+
+Before each effect the Lease is checked: a controller that has lost it, or was frozen while
+another took over, does nothing more (settled.md, *Leases and two controllers*).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from controller.api.names import (
+    FINALIZER,
+    LABEL_AGENT,
+    LABEL_RESUMABLE,
+    LABEL_ROLE,
+    LABEL_WORKSPACE,
+    label_value,
+)
+from controller.api.reasons import Reason
+from controller.apiserver import ApiAbsent, ApiConflict, ApiRefused, ApiServer
+from controller.backends.errors import Absent, BackendUnreachable, Conflict, Refused
+from controller.backends.protocol import Backend
+from controller.reconcile import actions
+from controller.reconcile.actions import Action
+from controller.reconcile.case import EffectFailed, FaultKind
+from controller.reconcile.containers import mounts_of, session_container
+from controller.reconcile.inventory import Inventory
+from controller.reconcile.manifest import Manifest
+from controller.reconcile.witnesses import Witnesses
+from controller.sessions import SessionCache
+from controller.workspace.instances import InstanceStore, StorageFault
+from controller.workspace.rundir import AgentConfig, RunDirectories
+
+Checkpoint = Callable[[str], None]
+
+
+class NotHolder(Exception):
+    """This controller does not hold the host's Lease, so it must not act."""
+
+
+class BackendSilent(Exception):
+    """The backend gave no usable answer to an effect: whether it happened is to be observed."""
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        """Carry the reason and the sentence of the backend."""
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+class Effects:
+    """Performs actions for one session at a time; safe to use from several threads."""
+
+    def __init__(
+        self,
+        *,
+        api: ApiServer,
+        backend: Backend,
+        store: InstanceStore,
+        run_directories: RunDirectories,
+        inventory: Inventory,
+        witnesses: Witnesses,
+        cache: SessionCache,
+        holds: Callable[[], bool],
+        checkpoint: Checkpoint,
+    ) -> None:
+        """Act through these; `checkpoint` is called before and after each effect by its name."""
+        self._api = api
+        self._backend = backend
+        self._store = store
+        self._run_directories = run_directories
+        self._inventory = inventory
+        self._witnesses = witnesses
+        self._cache = cache
+        self._holds = holds
+        self._checkpoint = checkpoint
+
+    def perform(
+        self, action: Action, *, uid: str, body: Mapping[str, Any] | None, manifest: Manifest | None
+    ) -> EffectFailed | None:
+        """Perform one action; return why it was refused, or None.
+
+        Raises NotHolder, BackendSilent and ApiUnreachable: the pass ends, and the next one
+        observes what became of the effect.
+        """
+        name = type(action).__name__
+        if not self._holds():
+            raise NotHolder
+        effect = _EFFECTS[type(action)]
+        self._inventory.touch(uid)
+        self._checkpoint(f"before:{name}")
+        failure = self._guarded(effect, action, uid, body, manifest)
+        self._checkpoint(f"after:{name}")
+        return failure
+
+    def _guarded(
+        self,
+        effect: "Effect",
+        action: Action,
+        uid: str,
+        body: Mapping[str, Any] | None,
+        manifest: Manifest | None,
+    ) -> EffectFailed | None:
+        name = type(action).__name__
+        try:
+            effect(self, action, uid, body, manifest)
+        except BackendUnreachable as error:
+            raise BackendSilent(error.reason, error.message) from error
+        except Refused as error:
+            kind = FaultKind(error.fault.value)
+            return EffectFailed(action=name, kind=kind, reason=error.reason, message=error.message)
+        except (Absent, Conflict) as error:
+            return EffectFailed(
+                action=name, kind=FaultKind.RACE, reason=error.reason, message=error.message
+            )
+        except StorageFault as error:
+            return EffectFailed(
+                action=name, kind=FaultKind.HOST, reason=error.reason, message=error.message
+            )
+        except (ApiAbsent, ApiConflict, ApiRefused) as error:
+            return EffectFailed(
+                action=name, kind=FaultKind.RACE, reason=Reason.WAITING_TO_RETRY, message=str(error)
+            )
+        return None
+
+    def add_finalizer(self, body: Mapping[str, Any]) -> None:
+        """Put our finalizer and the identity labels on the object."""
+        spec = body.get("spec") or {}
+        labels = {
+            LABEL_WORKSPACE: label_value(str(spec.get("workspace", ""))),
+            LABEL_ROLE: label_value(str(spec.get("role", ""))),
+            LABEL_AGENT: label_value(str(spec.get("agent", ""))),
+            LABEL_RESUMABLE: "false",
+        }
+        updated = self._api.add_finalizer(body, FINALIZER, labels)
+        if updated is not None:
+            self._cache.put(updated)
+
+    def remove_finalizer(self, body: Mapping[str, Any]) -> None:
+        """Let the object go."""
+        self._api.remove_finalizer(body, FINALIZER)
+
+    def record_decision(self, action: actions.RecordDecision, body: Mapping[str, Any]) -> None:
+        """Write the decision; an edit since it was read makes the server refuse the patch."""
+        metadata = body["metadata"]
+        updated = self._api.patch_session(
+            metadata["namespace"],
+            metadata["name"],
+            uid=metadata["uid"],
+            patch={"spec": {"desiredState": str(action.desired)}},
+            resource_version=metadata["resourceVersion"],
+        )
+        self._cache.put(updated)
+
+    def delete_object(self, body: Mapping[str, Any]) -> None:
+        """Delete the object, by its UID."""
+        metadata = body["metadata"]
+        self._api.delete_session(metadata["namespace"], metadata["name"], uid=metadata["uid"])
+
+    def write_run_directory(self, action: actions.WriteRunDirectory, manifest: Manifest) -> None:
+        """Write the run directory of a run."""
+        config = AgentConfig(
+            uid=manifest.uid,
+            namespace=manifest.namespace,
+            name=manifest.name,
+            workspace=manifest.identity.workspace,
+            role=manifest.identity.role,
+            agent=manifest.identity.agent,
+            run_id=action.run_id,
+            resumed=action.resumed,
+            home=action.recipe.home,
+            working_dir=action.recipe.working_dir,
+        )
+        self._run_directories.write(config, action.recipe.user)
+
+    def ensure_network(self, manifest: Manifest) -> None:
+        """Make the session's own network."""
+        self._backend.ensure_network(
+            uid=manifest.uid, namespace=manifest.namespace, name=manifest.name
+        )
+
+    def create_and_start(self, action: actions.CreateAndStart, manifest: Manifest) -> None:
+        """Create the container of a run and start it."""
+        recipe = action.recipe
+        container = session_container(
+            manifest,
+            recipe,
+            run_id=action.run_id,
+            resumed=action.resumed,
+            mounts=mounts_of(recipe, manifest.uid, self._store, self._run_directories),
+        )
+        container_id = self._backend.create(container)
+        self._checkpoint("between:CreateAndStart")
+        self._backend.start(container_id)
+
+    def stop_container(self, action: actions.StopContainer) -> None:
+        """Stop a container, known to be by our own hand."""
+        self._witnesses.stopping(action.container_id)
+        self._backend.stop(action.container_id, grace_seconds=action.grace_seconds)
+
+    def pin_image(self, action: actions.PinImage) -> None:
+        """Pin an image and note that it is."""
+        self._backend.ensure_pin(action.image_id)
+        self._inventory.pin_added(action.image_id)
+
+    def archive_instance(
+        self, uid: str, body: Mapping[str, Any] | None, manifest: Manifest | None
+    ) -> None:
+        """Move the directory to the archive with a record that a person can read."""
+        metadata = (body or {}).get("metadata") or {}
+        record = {
+            "uid": uid,
+            "namespace": metadata.get("namespace") or (manifest.namespace if manifest else None),
+            "name": metadata.get("name") or (manifest.name if manifest else None),
+            "spec": (body or {}).get("spec"),
+            "status": (body or {}).get("status"),
+            "work": "Unknown",
+        }
+        self._store.archive(uid, record)
+
+
+Effect = Callable[[Effects, Any, str, Mapping[str, Any] | None, Manifest | None], None]
+
+
+def _need(value: Any) -> Any:
+    if value is None:
+        raise ValueError("an action was planned for a session without what it needs")
+    return value
+
+
+_EFFECTS: Mapping[type[Any], Effect] = {
+    actions.AddFinalizer: lambda e, _a, _u, body, _m: e.add_finalizer(_need(body)),
+    actions.RemoveFinalizer: lambda e, _a, _u, body, _m: e.remove_finalizer(_need(body)),
+    actions.RecordDecision: lambda e, a, _u, body, _m: e.record_decision(a, _need(body)),
+    actions.DeleteObject: lambda e, _a, _u, body, _m: e.delete_object(_need(body)),
+    actions.PullImage: lambda e, a, _u, _b, _m: e._backend.pull(a.ref),
+    actions.PrepareHome: lambda e, a, u, _b, _m: e._store.prepare_home(u, a.recipe.user),
+    actions.WriteRunDirectory: lambda e, a, _u, _b, m: e.write_run_directory(a, _need(m)),
+    actions.EnsureNetwork: lambda e, _a, _u, _b, m: e.ensure_network(_need(m)),
+    actions.CreateAndStart: lambda e, a, _u, _b, m: e.create_and_start(a, _need(m)),
+    actions.StartContainer: lambda e, a, _u, _b, _m: e._backend.start(a.container_id),
+    actions.StopContainer: lambda e, a, _u, _b, _m: e.stop_container(a),
+    actions.SetAsideContainer: lambda e, a, _u, _b, _m: e._backend.set_aside(a.container_id),
+    actions.RemoveContainer: lambda e, a, _u, _b, _m: e._backend.remove(a.container_id),
+    actions.RemoveNetwork: lambda e, _a, u, _b, _m: e._backend.remove_network(u),
+    actions.RemoveRunDirectory: lambda e, _a, u, _b, _m: e._run_directories.remove(u),
+    actions.PinImage: lambda e, a, _u, _b, _m: e.pin_image(a),
+    actions.RemoveInstance: lambda e, _a, u, _b, _m: e._store.remove(u),
+    actions.ArchiveInstance: lambda e, _a, u, b, m: e.archive_instance(u, b, m),
+}

@@ -1,0 +1,63 @@
+"""From a recipe to the container that one run is to have: values in, values out."""
+
+from controller.api.spec import RUN_DIRECTORY
+from controller.api.vocabulary import Security
+from controller.backends.protocol import BindMount, PublishedPort, SessionContainer
+from controller.reconcile.manifest import Manifest
+from controller.reconcile.recipe import Recipe
+from controller.workspace.instances import InstanceStore
+from controller.workspace.rundir import RunDirectories
+
+
+def mounts_of(
+    recipe: Recipe, uid: str, store: InstanceStore, run_directories: RunDirectories
+) -> tuple[BindMount, ...]:
+    """Return every bind of a session: its home, its run directory, and what it asked for."""
+    run = run_directories.path(uid)
+    return (
+        BindMount(source=str(store.home(uid)), target=recipe.home, read_only=False),
+        BindMount(source=str(run / "in"), target=f"{RUN_DIRECTORY}/in", read_only=True),
+        BindMount(source=str(run / "out"), target=f"{RUN_DIRECTORY}/out", read_only=False),
+        *(
+            BindMount(source=m.host_path, target=m.mount_path, read_only=m.read_only)
+            for m in recipe.mounts
+        ),
+    )
+
+
+def session_container(
+    manifest: Manifest,
+    recipe: Recipe,
+    *,
+    run_id: int,
+    resumed: bool,
+    mounts: tuple[BindMount, ...],
+) -> SessionContainer:
+    """Return the container of one run; a resumed one uses the resume command where it has one."""
+    command, args = recipe.command, recipe.args
+    if resumed and recipe.resume_command is not None:
+        command, args = recipe.resume_command, None
+    return SessionContainer(
+        uid=manifest.uid,
+        namespace=manifest.namespace,
+        name=manifest.name,
+        run_id=run_id,
+        recipe_hash=recipe.hash,
+        image_id=recipe.image_id,
+        command=command,
+        args=args,
+        env=(("HOME", recipe.home), *recipe.env),
+        working_dir=recipe.working_dir,
+        user=recipe.user,
+        tty=recipe.tty,
+        restricted=recipe.security is Security.RESTRICTED,
+        memory_bytes=recipe.memory_bytes,
+        nano_cpus=recipe.nano_cpus,
+        mounts=mounts,
+        ports=tuple(
+            PublishedPort(
+                container_port=p.container_port, host_port=p.host_port, protocol=p.protocol.lower()
+            )
+            for p in recipe.ports
+        ),
+    )

@@ -1,0 +1,237 @@
+"""From the world to facts: reads, never decides, never changes anything.
+
+The order matters: a container is inspected before the engine is asked since when it lives. An
+engine that restarts in between then shows a later life, never an earlier one, so that a loss of
+the host is not taken for the session's own end.
+"""
+
+import random
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from controller.api.reasons import Reason
+from controller.api.spec import MountSpec
+from controller.api.vocabulary import Phase, Security
+from controller.backends.errors import Absent, BackendError
+from controller.backends.protocol import Backend
+from controller.enginewatch import EngineWatch
+from controller.reconcile.case import (
+    NOT_ASKED,
+    Case,
+    EffectFailed,
+    EngineView,
+    HostRefusal,
+    NotAsked,
+    SessionObject,
+    Settings,
+    Witness,
+)
+from controller.reconcile.containers import mounts_of
+from controller.reconcile.facts import (
+    ContainerFacts,
+    ImageAbsent,
+    ImageFacts,
+    MountVerdict,
+    ProcessVerdict,
+    SessionOnBackend,
+    Unknown,
+)
+from controller.reconcile.inventory import Inventory
+from controller.reconcile.manifest import Manifest
+from controller.reconcile.session import session_object
+from controller.reconcile.steps import LIVE, mark_of
+from controller.reconcile.witnesses import Witnesses
+from controller.workspace.instances import InstanceStore
+from controller.workspace.rundir import RunDirectories
+from controller.workspace.sources import SourcePolicy
+
+_LAUNCHING = frozenset({Phase.PENDING, Phase.STARTING})
+_ASKS_IMAGE = frozenset({Phase.RUNNING, Phase.KEEPING, Phase.KEPT, Phase.RESTORING, Phase.EXITED})
+
+
+class Observer:
+    """Gathers the facts of one session at a time; safe to use from several threads."""
+
+    def __init__(
+        self,
+        *,
+        backend: Backend,
+        engine: EngineWatch,
+        inventory: Inventory,
+        witnesses: Witnesses,
+        store: InstanceStore,
+        run_directories: RunDirectories,
+        sources: SourcePolicy,
+        settings: Settings,
+    ) -> None:
+        """Read from these; `settings` are the controller's own."""
+        self._backend = backend
+        self._engine = engine
+        self._inventory = inventory
+        self._witnesses = witnesses
+        self._store = store
+        self._run_directories = run_directories
+        self._sources = sources
+        self._settings = settings
+        self._verified: dict[str, tuple[datetime, MountVerdict]] = {}
+        self._probed: dict[str, tuple[datetime, datetime]] = {}
+
+    def observe(
+        self, uid: str, body: Mapping[str, Any] | None, failure: EffectFailed | None
+    ) -> Case:
+        """Return the case of one session; `body` is None for an object that is gone."""
+        session = session_object(body) if body is not None else None
+        manifest = self._store.read(uid)
+        engine: EngineView | Unknown = self._engine.view
+        record = manifest if isinstance(manifest, Manifest) else None
+        backend = engine if isinstance(engine, Unknown) else self._on_backend(uid)
+        process = _process(record, backend)
+        if record is not None and _may_have_ended(record, backend, process):
+            engine = self._engine.refresh()
+            backend = engine if isinstance(engine, Unknown) else backend
+        live = process if process is not None and process.state in LIVE else None
+        return Case(
+            settings=self._settings,
+            session=session,
+            manifest=manifest,
+            engine=engine,
+            backend=backend,
+            image=self._image(session, record, backend),
+            image_pinned=self._pinned(record),
+            refused=self._refused(session, record),
+            mounts=self._mounts(record, live),
+            process=self._probe(engine, live),
+            run_directory_present=self._run_directories.present(uid),
+            witness=self._witnessed(backend),
+            failure=failure,
+            now=datetime.now(UTC),
+            jitter=random.random(),  # noqa: S311 - spreads retries, guards nothing
+        )
+
+    def _on_backend(self, uid: str) -> SessionOnBackend | Unknown:
+        listed = self._inventory.absent(uid)
+        if listed is not None:
+            return listed
+        try:
+            return self._backend.observe(uid)
+        except BackendError as error:
+            return Unknown(reason=error.reason, message=error.message)
+
+    def _image(
+        self,
+        session: SessionObject | None,
+        manifest: Manifest | None,
+        backend: SessionOnBackend | Unknown,
+    ) -> ImageFacts | ImageAbsent | Unknown | NotAsked:
+        if manifest is None or session is None or isinstance(backend, Unknown):
+            return NOT_ASKED
+        ref = ""
+        if manifest.phase in _LAUNCHING:
+            ref = session.spec.image_ref
+        elif manifest.phase in _ASKS_IMAGE and manifest.recipe is not None:
+            unpinned = not self._inventory.pinned(manifest.recipe.image_id)
+            if unpinned or manifest.phase is Phase.RESTORING:
+                ref = manifest.recipe.image_id
+        if not ref:
+            return NOT_ASKED
+        try:
+            return self._backend.image(ref)
+        except BackendError as error:
+            return Unknown(reason=error.reason, message=error.message)
+
+    def _pinned(self, manifest: Manifest | None) -> bool:
+        recipe = manifest.recipe if manifest else None
+        return recipe is not None and self._inventory.pinned(recipe.image_id)
+
+    def _refused(
+        self, session: SessionObject | None, manifest: Manifest | None
+    ) -> tuple[HostRefusal, ...]:
+        """Law 17 is asked of the spec before a launch, of the recipe before every restore."""
+        if session is None or manifest is None:
+            return ()
+        mounts: tuple[MountSpec, ...] = ()
+        security = Security.RESTRICTED
+        if manifest.phase in _LAUNCHING or manifest.phase is Phase.FAILED:
+            mounts, security = session.spec.mounts, session.spec.security
+        elif manifest.phase is Phase.RESTORING and manifest.recipe is not None:
+            mounts, security = manifest.recipe.mounts, manifest.recipe.security
+        refused = self._sources.refusals(mounts)
+        if security is Security.BASELINE and not self._settings.baseline_allowed:
+            message = "spec.security: Baseline is not allowed on this host (--allow-security)."
+            baseline = HostRefusal(
+                field="security", reason=Reason.NOT_ALLOWED_BY_HOST, message=message
+            )
+            return (*refused, baseline)
+        return refused
+
+    def _mounts(
+        self, manifest: Manifest | None, live: ContainerFacts | None
+    ) -> MountVerdict | NotAsked:
+        """Each started process is verified once; what it mounts can not change afterwards."""
+        if manifest is None or live is None or manifest.recipe is None or live.started_at is None:
+            return NOT_ASKED
+        known = self._verified.get(live.container_id)
+        if known is not None and known[0] == live.started_at:
+            return known[1]
+        mounts = mounts_of(manifest.recipe, manifest.uid, self._store, self._run_directories)
+        try:
+            verdict = self._backend.verify_mounts(live.container_id, mounts)
+        except BackendError:
+            return NOT_ASKED
+        if verdict is MountVerdict.UNVERIFIABLE and not manifest.recipe.mounts:
+            verdict = MountVerdict.MATCHES
+        self._verified[live.container_id] = (live.started_at, verdict)
+        return verdict
+
+    def _probe(
+        self, engine: EngineView | Unknown, live: ContainerFacts | None
+    ) -> ProcessVerdict | NotAsked:
+        """Rung 0 is believed after one probe in each life of the engine (design.md 4)."""
+        if live is None or live.started_at is None or isinstance(engine, Unknown):
+            return NOT_ASKED
+        seen = (live.started_at, engine.epoch)
+        if self._probed.get(live.container_id) == seen:
+            return ProcessVerdict.ALIVE
+        try:
+            verdict = self._backend.probe(live.container_id)
+        except Absent:
+            return ProcessVerdict.UNKNOWN
+        except BackendError:
+            return NOT_ASKED
+        if verdict is ProcessVerdict.ALIVE:
+            self._probed[live.container_id] = seen
+        return verdict
+
+    def _witnessed(self, backend: SessionOnBackend | Unknown) -> dict[str, Witness]:
+        if isinstance(backend, Unknown):
+            return {}
+        return {
+            c.container_id: self._witnesses.of(c.container_id, c.started_at)
+            for c in backend.containers
+        }
+
+
+def _process(
+    manifest: Manifest | None, backend: SessionOnBackend | Unknown
+) -> ContainerFacts | None:
+    if manifest is None or manifest.process is None or isinstance(backend, Unknown):
+        return None
+    wanted = manifest.process.container_id
+    return next((c for c in backend.containers if c.container_id == wanted), None)
+
+
+def _may_have_ended(
+    manifest: Manifest,
+    backend: SessionOnBackend | Unknown,
+    process: ContainerFacts | None,
+) -> bool:
+    """Whether an end, or a new start, is about to be judged by the life of the engine."""
+    if isinstance(backend, Unknown):
+        return False
+    if manifest.phase is Phase.RUNNING:
+        return process is None or process.state not in LIVE or mark_of(process) != manifest.process
+    return any(
+        c.state in LIVE or (c.started_at is not None and mark_of(c) != manifest.process)
+        for c in backend.containers
+    )

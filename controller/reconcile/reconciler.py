@@ -1,0 +1,245 @@
+"""One pass over one session: observe, plan, record, report, act, until nothing is left to do.
+
+The path is straight and its order is settled: the manifest is durable before the status says so,
+and the status before the effect that it announces.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from controller.api.names import LABEL_RESUMABLE
+from controller.apiserver import ApiAbsent, ApiConflict, ApiServer
+from controller.index import ManifestIndex
+from controller.logs import event
+from controller.reconcile.act import BackendSilent, Effects, NotHolder
+from controller.reconcile.actions import (
+    ArchiveInstance,
+    DeleteObject,
+    RemoveFinalizer,
+    RemoveInstance,
+)
+from controller.reconcile.case import Case, EffectFailed, FaultKind
+from controller.reconcile.manifest import Manifest, Seen
+from controller.reconcile.observe import Observer
+from controller.reconcile.plan import plan
+from controller.reconcile.report import status_of
+from controller.reconcile.statuspatch import merge_patch, persisted
+from controller.reconcile.steps import Hold, Plan
+from controller.sessions import SessionCache
+from controller.workspace.instances import InstanceStore, StorageFault
+
+LOGGER = logging.getLogger(__name__)
+MAX_STEPS = 40
+SILENT_RETRY_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a pass leaves: when to look again, and whether the session is gone for good."""
+
+    wake_after: float | None = None
+    freed_images: bool = False
+
+
+class Reconciler:
+    """Works on sessions by UID; safe to use from several threads, one for each session."""
+
+    def __init__(
+        self,
+        *,
+        api: ApiServer,
+        observer: Observer,
+        effects: Effects,
+        store: InstanceStore,
+        index: ManifestIndex,
+        cache: SessionCache,
+        checkpoint: Callable[[str], None],
+    ) -> None:
+        """Work through these."""
+        self._api = api
+        self._observer = observer
+        self._effects = effects
+        self._store = store
+        self._index = index
+        self._cache = cache
+        self._checkpoint = checkpoint
+
+    def reconcile(self, uid: str) -> Outcome:
+        """Bring one session as far as it can be brought now.
+
+        Raises ApiUnreachable, with everything recorded so far durable; the caller tries again.
+        """
+        failure: EffectFailed | None = None
+        freed = False
+        for _ in range(MAX_STEPS):
+            case = self._observer.observe(uid, self._cache.get(uid), failure)
+            answer = self._recorded(case, plan(case))
+            if not self._reported(case, answer):
+                return Outcome(wake_after=0.0, freed_images=freed)
+            try:
+                failure = self._act(case, answer)
+            except NotHolder:
+                return Outcome(freed_images=freed)
+            except BackendSilent as error:
+                self._log(case, "backend silent", reason=error.reason, level=logging.WARNING)
+                return Outcome(wake_after=SILENT_RETRY_SECONDS, freed_images=freed)
+            freed = freed or any(
+                isinstance(a, (RemoveInstance, ArchiveInstance)) for a in answer.actions
+            )
+            if failure is None and not answer.again:
+                return Outcome(wake_after=_seconds_until(answer), freed_images=freed)
+        self._log(case, "still not settled", level=logging.WARNING)
+        return Outcome(wake_after=SILENT_RETRY_SECONDS, freed_images=freed)
+
+    def _recorded(self, case: Case, answer: Plan) -> Plan:
+        """Make the planned manifest durable; where that fails, nothing else of the plan is done."""
+        planned = answer.manifest
+        before = case.manifest if isinstance(case.manifest, Manifest) else None
+        if planned is None or not answer.record or planned == before:
+            if before is not None:
+                self._index.put(before)
+            return answer
+        if case.session is not None:
+            seen = Seen(run_id=case.session.status_run_id, generation=case.session.generation)
+            planned = replace(planned, seen=seen)
+        self._checkpoint("before:RecordManifest")
+        try:
+            self._store.write(planned)
+        except StorageFault as error:
+            return Plan(
+                hold=Hold(reason=error.reason, message=error.message),
+                wake_at=case.now,
+            )
+        self._checkpoint("after:RecordManifest")
+        self._index.put(planned)
+        self._log_transition(case, before, planned)
+        return replace(answer, manifest=planned)
+
+    def _reported(self, case: Case, answer: Plan) -> bool:
+        """Write the status if it changed; False if the session must be looked at anew."""
+        session = case.session
+        body = self._cache.get(session.uid) if session is not None else None
+        if session is None or body is None or not answer.report:
+            return True
+        old: Mapping[str, Any] = body.get("status") or {}
+        new = status_of(case, answer, old)
+        patch = merge_patch(old, new)
+        try:
+            if patch:
+                claim = not session.served_by
+                version = body["metadata"]["resourceVersion"] if claim else None
+                returned = self._api.patch_session_status(
+                    session.namespace,
+                    session.name,
+                    uid=session.uid,
+                    status=patch,
+                    resource_version=version,
+                )
+                self._cache.put(returned)
+                if not persisted(patch, returned.get("status") or {}):
+                    self._log(case, "status not persisted", level=logging.WARNING)
+                    return not any(isinstance(a, RemoveInstance) for a in answer.actions)
+            self._label(body, resumable=bool(new["resumable"]))
+        except ApiConflict:
+            self._refetch(session.namespace, session.name, session.uid)
+            return False
+        except ApiAbsent:
+            self._refetch(session.namespace, session.name, session.uid)
+            return False
+        return True
+
+    def _label(self, body: Mapping[str, Any], *, resumable: bool) -> None:
+        metadata = body["metadata"]
+        value = "true" if resumable else "false"
+        if (metadata.get("labels") or {}).get(LABEL_RESUMABLE, "false") == value:
+            return
+        returned = self._api.patch_session(
+            metadata["namespace"],
+            metadata["name"],
+            uid=metadata["uid"],
+            patch={"metadata": {"labels": {LABEL_RESUMABLE: value}}},
+        )
+        self._cache.put(returned)
+
+    def _refetch(self, namespace: str, name: str, uid: str) -> None:
+        """Ask for the object itself: gone means that a GET for this UID says so."""
+        try:
+            body = self._api.get_session(namespace, name)
+        except ApiAbsent:
+            self._cache.forget(uid)
+            return
+        if body["metadata"]["uid"] == uid:
+            self._cache.put(body)
+        else:
+            self._cache.forget(uid)
+
+    def _act(self, case: Case, answer: Plan) -> EffectFailed | None:
+        uid = _uid(case, answer)
+        manifest = answer.manifest or (
+            case.manifest if isinstance(case.manifest, Manifest) else None
+        )
+        for action in answer.actions:
+            failure = self._effects.perform(
+                action, uid=uid, body=self._cache.get(uid), manifest=manifest
+            )
+            if failure is not None:
+                self._log_failure(case, failure)
+                return failure
+            if isinstance(action, (RemoveInstance, ArchiveInstance)):
+                self._index.drop(uid)
+            if isinstance(action, (RemoveFinalizer, DeleteObject)) and case.session is not None:
+                self._refetch(case.session.namespace, case.session.name, uid)
+        return None
+
+    def _log_transition(self, case: Case, before: Manifest | None, after: Manifest) -> None:
+        old = before.phase if before else None
+        if (old, before.run_id if before else 0) == (after.phase, after.run_id):
+            return
+        self._log(
+            case,
+            "session changed",
+            phase=after.phase,
+            was=old,
+            cause=after.cause,
+            run=after.run_id,
+            rung=after.restore.tier,
+        )
+
+    def _log_failure(self, case: Case, failure: EffectFailed) -> None:
+        level = logging.DEBUG if failure.kind is FaultKind.RACE else logging.WARNING
+        self._log(
+            case,
+            "effect refused",
+            level=level,
+            action=failure.action,
+            reason=failure.reason,
+            error=failure.message,
+        )
+
+    def _log(
+        self, case: Case, message: str, *, level: int = logging.INFO, **fields: object
+    ) -> None:
+        session = case.session
+        manifest = case.manifest if isinstance(case.manifest, Manifest) else None
+        name = f"{session.namespace}/{session.name}" if session else None
+        if name is None and manifest is not None:
+            name = f"{manifest.namespace}/{manifest.name}"
+        event(LOGGER, level, message, session=name, **fields)
+
+
+def _uid(case: Case, answer: Plan) -> str:
+    if case.session is not None:
+        return case.session.uid
+    for manifest in (answer.manifest, case.manifest):
+        if isinstance(manifest, Manifest):
+            return manifest.uid
+    raise ValueError("actions were planned for nothing")
+
+
+def _seconds_until(answer: Plan) -> float | None:
+    if answer.wake_at is None:
+        return None
+    return max((answer.wake_at - datetime.now(UTC)).total_seconds(), 0.05)

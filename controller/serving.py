@@ -1,0 +1,238 @@
+"""What runs only while this process holds the host's Lease: engine, workers, stream.
+
+Made anew at each acquisition, so that nothing remembered from before an interruption is believed.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+
+from controller.api.reasons import Reason
+from controller.api.vocabulary import Phase
+from controller.apiserver import ApiAbsent, ApiError, ApiServer
+from controller.backends.protocol import Backend
+from controller.collector import Collector
+from controller.enginestream import EngineStream
+from controller.enginewatch import EngineWatch, read_record, write_record
+from controller.index import ManifestIndex
+from controller.logs import event
+from controller.queue import Lane, WorkQueue
+from controller.reconcile.act import Checkpoint, Effects
+from controller.reconcile.case import Settings as PlanSettings
+from controller.reconcile.engine import HostRecord
+from controller.reconcile.inventory import Inventory
+from controller.reconcile.manifest import Manifest
+from controller.reconcile.observe import Observer
+from controller.reconcile.reconciler import Reconciler
+from controller.reconcile.witnesses import Witnesses
+from controller.sessions import SessionCache
+from controller.settings import Settings
+from controller.workspace.instances import InstanceStore, StorageFault
+from controller.workspace.rundir import RunDirectories
+from controller.workspace.sources import SourcePolicy
+
+LOGGER = logging.getLogger(__name__)
+WORKERS = 10
+MASS_WORKERS = 8
+API_RETRY_SECONDS = 2.0
+FAULT_RETRY_SECONDS = 30.0
+
+
+def open_state_root(
+    settings: Settings, owner: str, *, had_sessions: Callable[[], bool]
+) -> HostRecord:
+    """Return the record of the state root, making one where this host never had any.
+
+    Raises StorageFault where the disk is another host's, is damaged, or is not mounted: sessions
+    of this host have run, and an empty directory is not theirs (law 3).
+    """
+    record = read_record(settings.state_root)
+    if record is not None:
+        if record.owner != owner:
+            raise StorageFault(
+                Reason.STATE_ROOT_MISSING,
+                f"{settings.state_root} belongs to host {record.host!r} of another cluster or "
+                "name. Nothing was changed; give this host a state root of its own.",
+            )
+        return record
+    if had_sessions():
+        raise StorageFault(
+            Reason.STATE_ROOT_MISSING,
+            f"{settings.state_root} has no host.json, and sessions of this host have run: its disk "
+            "is not mounted. Nothing was changed; mount it.",
+        )
+    record = HostRecord(owner=owner, host=settings.host, created_at=datetime.now(UTC))
+    try:
+        settings.state_root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        settings.state_root.chmod(0o700)
+        (settings.state_root / "sessions").mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise StorageFault(
+            Reason.STATE_ROOT_NOT_WRITABLE,
+            f"{settings.state_root} can not be written ({error.strerror}).",
+        ) from error
+    write_record(settings.state_root, record)
+    return record
+
+
+class Serving:
+    """Workers, stream and all they need, from `start` to `close`."""
+
+    def __init__(  # noqa: PLR0913 - the parts of a controller are put together here
+        self,
+        *,
+        settings: Settings,
+        owner: str,
+        api: ApiServer,
+        backend: Backend,
+        cache: SessionCache,
+        store: InstanceStore,
+        index: ManifestIndex,
+        record: HostRecord,
+        holds: Callable[[], bool],
+        checkpoint: Checkpoint,
+    ) -> None:
+        """Put the parts together; nothing is started yet."""
+        self._api = api
+        self._cache = cache
+        self._index = index
+        self._store = store
+        self._holds = holds
+        self._queue = WorkQueue(mass_limit=MASS_WORKERS)
+        self._gone: set[str] = set()
+        self._threads: list[threading.Thread] = []
+        run_directories = RunDirectories(settings.run_root)
+        inventory, witnesses = Inventory(backend), Witnesses()
+        self.engine = EngineWatch(backend, settings.state_root, record, expected=index.expected)
+        self._collector = Collector(backend=backend, inventory=inventory, index=index)
+        observer = Observer(
+            backend=backend,
+            engine=self.engine,
+            inventory=inventory,
+            witnesses=witnesses,
+            store=store,
+            run_directories=run_directories,
+            sources=_source_policy(settings),
+            settings=PlanSettings(
+                owner=owner, host=settings.host, baseline_allowed=settings.baseline_allowed
+            ),
+        )
+        effects = Effects(
+            api=api,
+            backend=backend,
+            store=store,
+            run_directories=run_directories,
+            inventory=inventory,
+            witnesses=witnesses,
+            cache=cache,
+            holds=holds,
+            checkpoint=checkpoint,
+        )
+        self._reconciler = Reconciler(
+            api=api,
+            observer=observer,
+            effects=effects,
+            store=store,
+            index=index,
+            cache=cache,
+            checkpoint=checkpoint,
+        )
+        self._stream = EngineStream(
+            backend=backend,
+            engine=self.engine,
+            inventory=inventory,
+            witnesses=witnesses,
+            index=index,
+            wake=self.wake,
+            listed=self._collector.collect,
+            resync_seconds=settings.resync_seconds,
+        )
+
+    def start(self) -> None:
+        """Read every manifest, then follow the engine and work on every session."""
+        for uid in self._store.uids():
+            manifest = self._store.read(uid)
+            if isinstance(manifest, Manifest):
+                self._index.put(manifest)
+        self.engine.refresh()
+        self._thread("engine-stream", self._stream.run)
+        self._thread("resync", self._stream.resync)
+        for number in range(WORKERS):
+            self._thread(f"worker-{number}", self._work)
+        self.wake(sorted(self._cache.uids() | self._index.active()), Lane.MASS)
+
+    def _thread(self, name: str, target: Callable[[], None]) -> None:
+        thread = threading.Thread(target=target, name=name, daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def close(self) -> None:
+        """Let each worker finish the effect it is at, and end."""
+        self._queue.close()
+        self._stream.close()
+        for thread in self._threads:
+            thread.join(timeout=30)
+
+    def wake(self, uids: Iterable[str], lane: Lane) -> None:
+        """Ask for sessions to be worked on."""
+        for uid in uids:
+            self._queue.add(uid, lane)
+
+    def deleted(self, uid: str) -> None:
+        """Note that the watch says an object is gone; it counts once a GET says so too."""
+        self._gone.add(uid)
+        self._queue.add(uid)
+
+    def _work(self) -> None:
+        while (uid := self._queue.get()) is not None:
+            try:
+                self._reconcile(uid)
+            except ApiError as error:
+                event(LOGGER, logging.WARNING, "api server silent", uid=uid, error=str(error))
+                self._queue.add_after(uid, API_RETRY_SECONDS)
+            except Exception:
+                # A worker's edge: one session's fault must not end the others' service.
+                LOGGER.exception("reconcile failed; it is tried again", extra={"uid": uid})
+                self._queue.add_after(uid, FAULT_RETRY_SECONDS)
+            finally:
+                self._queue.done(uid)
+
+    def _reconcile(self, uid: str) -> None:
+        if not self._holds():
+            return
+        if uid in self._gone:
+            self._confirm_gone(uid)
+        outcome = self._reconciler.reconcile(uid)
+        if outcome.freed_images:
+            self._collector.collect()
+        if outcome.wake_after is not None:
+            self._queue.add_after(uid, outcome.wake_after)
+
+    def _confirm_gone(self, uid: str) -> None:
+        """A DELETED event counts only after a GET for that UID answers 404 (settled.md)."""
+        body = self._cache.get(uid)
+        if body is not None:
+            metadata = body["metadata"]
+            try:
+                found = self._api.get_session(metadata["namespace"], metadata["name"])
+            except ApiAbsent:
+                found = None
+            if found is None or found["metadata"]["uid"] != uid:
+                self._cache.forget(uid)
+        self._gone.discard(uid)
+
+    def depth(self) -> int:
+        """Return how many sessions wait for a worker."""
+        return self._queue.depth()
+
+    def phases(self) -> dict[Phase, int]:
+        """Return how many sessions of this host are in each phase."""
+        return dict(self._index.phases())
+
+
+def _source_policy(settings: Settings) -> SourcePolicy:
+    forbidden = [settings.state_root, settings.run_root]
+    if settings.docker_socket is not None:
+        forbidden.append(settings.docker_socket)
+    return SourcePolicy(roots=settings.allow_source, forbidden=forbidden)

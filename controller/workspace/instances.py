@@ -1,0 +1,210 @@
+"""The instance directories under the state root, each with its manifest beside what it describes.
+
+    <state root>/host.json                  whose state root this is; without it nothing is believed
+    <state root>/sessions/<uid>/manifest.json
+    <state root>/sessions/<uid>/home/       mounted into the session
+    <state root>/archive/<uid>[-n]/         what deletions moved here, with record.json
+
+No name of a directory is under a session's control: a UID is checked to be one before it becomes
+part of a path. Trees are removed by directory descriptors, without following links (law 14).
+"""
+
+import errno
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from controller.api.reasons import Reason
+from controller.reconcile.case import ABSENT, ManifestAbsent
+from controller.reconcile.facts import Unknown
+from controller.reconcile.manifest import Manifest, ManifestCorrupt, from_json, to_json
+from controller.workspace.durable import sync_directory, write_durably
+
+_UID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_MANIFEST: Final = "manifest.json"
+_MANIFEST_LIMIT: Final = 4 * 1024 * 1024
+HOME: Final = "home"
+
+
+class StorageFault(Exception):
+    """The state root could not be read or written; `reason` is the condition's."""
+
+    def __init__(self, reason: Reason, message: str) -> None:
+        """Carry the reason, and a sentence for the owner of the host."""
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+def _fault(error: OSError, path: Path) -> StorageFault:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFault(Reason.NO_SPACE, f"The disk of {path} is full; nothing was changed.")
+    return StorageFault(
+        Reason.STATE_ROOT_NOT_WRITABLE,
+        f"{path} can not be written ({error.strerror}); nothing was changed.",
+    )
+
+
+class InstanceStore:
+    """Reads and writes the state root of one owner."""
+
+    def __init__(self, state_root: Path, owner: str) -> None:
+        """Use a state root that `believed` is asked about before anything is read from it."""
+        self._root = state_root
+        self._owner = owner
+        self._sessions = state_root / "sessions"
+        self._archive = state_root / "archive"
+
+    def believed(self) -> Unknown | None:
+        """Return why the state root can not be believed, or None: it is ours and mounted."""
+        try:
+            marker = json.loads((self._root / "host.json").read_bytes())
+        except (OSError, ValueError):
+            message = f"{self._root} is not there or has no host.json: its disk is not mounted."
+            return Unknown(reason=Reason.STATE_ROOT_MISSING, message=message)
+        if not isinstance(marker, Mapping) or marker.get("owner") != self._owner:
+            message = f"{self._root} belongs to another host or cluster."
+            return Unknown(reason=Reason.STATE_ROOT_MISSING, message=message)
+        return None
+
+    def directory(self, uid: str) -> Path:
+        """Return a session's directory. Raises ValueError for what is not a UID."""
+        if not _UID.fullmatch(uid):
+            raise ValueError(f"{uid!r} is not the UID of an object")
+        return self._sessions / uid
+
+    def home(self, uid: str) -> Path:
+        """Return the directory that the session sees as its home."""
+        return self.directory(uid) / HOME
+
+    def uids(self) -> frozenset[str]:
+        """Return the UIDs that have a directory here."""
+        try:
+            return frozenset(name for name in os.listdir(self._sessions) if _UID.fullmatch(name))
+        except FileNotFoundError:
+            return frozenset()
+
+    def read(self, uid: str) -> Manifest | ManifestAbsent | Unknown:
+        """Read a session's manifest; a directory without one is an unmounted disk (law 3)."""
+        directory = self.directory(uid)
+        try:
+            text = _read_regular(directory / _MANIFEST)
+        except FileNotFoundError:
+            return self._without_manifest(directory)
+        except OSError as error:
+            return _corrupt(uid, error.strerror or "it can not be read")
+        try:
+            manifest = from_json(text)
+        except ManifestCorrupt as error:
+            return _corrupt(uid, str(error))
+        if manifest.uid != uid or manifest.owner != self._owner:
+            return _corrupt(uid, "it belongs to another session or owner")
+        return manifest
+
+    def _without_manifest(self, directory: Path) -> ManifestAbsent | Unknown:
+        try:
+            content = set(os.listdir(directory))
+        except FileNotFoundError:
+            return self.believed() or ABSENT
+        if content <= {f".{_MANIFEST}.new"}:
+            return ABSENT
+        return Unknown(
+            reason=Reason.INSTANCE_DIRECTORY_MISSING,
+            message=(
+                f"The directory {directory} has no manifest: what belongs there is not mounted, "
+                "or was removed by hand. Nothing is created or started."
+            ),
+        )
+
+    def write(self, manifest: Manifest) -> None:
+        """Make a manifest durable. Raises StorageFault."""
+        directory = self.directory(manifest.uid)
+        try:
+            if not directory.is_dir():
+                unbelieved = self.believed()
+                if unbelieved is not None:
+                    raise StorageFault(unbelieved.reason, unbelieved.message)
+                directory.mkdir(mode=0o700, parents=True)
+                sync_directory(self._sessions)
+            write_durably(directory / _MANIFEST, to_json(manifest))
+        except OSError as error:
+            raise _fault(error, self._root) from error
+
+    def prepare_home(self, uid: str, user: str) -> None:
+        """Make the home where it never was, for a numeric `uid[:gid]`. Raises StorageFault."""
+        home = self.home(uid)
+        owner, _, group = user.partition(":")
+        try:
+            home.mkdir(mode=0o700, exist_ok=True)
+            os.chown(home, int(owner), int(group or owner), follow_symlinks=False)
+        except OSError as error:
+            raise _fault(error, home) from error
+
+    def remove(self, uid: str) -> None:
+        """Remove a session's directory, the manifest last, so that a crash leaves it honest.
+
+        Raises StorageFault, with what could not be removed still described by its manifest.
+        """
+        directory = self.directory(uid)
+        try:
+            for entry in sorted(os.listdir(directory)):
+                if entry != _MANIFEST:
+                    _remove_entry(directory / entry)
+            (directory / _MANIFEST).unlink(missing_ok=True)
+            directory.rmdir()
+            sync_directory(self._sessions)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _fault(error, directory) from error
+
+    def archive(self, uid: str, record: Mapping[str, Any]) -> Path | None:
+        """Move a session's directory whole to the archive; None if it is there no more.
+
+        The readable record is written first, into the directory that then moves in one rename.
+        Raises StorageFault.
+        """
+        directory = self.directory(uid)
+        if not directory.is_dir():
+            return None
+        try:
+            self._archive.mkdir(mode=0o700, exist_ok=True)
+            write_durably(directory / "record.json", json.dumps(record, indent=2, sort_keys=True))
+            target = self._free_name(uid)
+            directory.rename(target)
+            sync_directory(self._archive)
+            sync_directory(self._sessions)
+        except OSError as error:
+            raise _fault(error, directory) from error
+        return target
+
+    def _free_name(self, uid: str) -> Path:
+        target, number = self._archive / uid, 1
+        while target.exists():
+            target, number = self._archive / f"{uid}-{number}", number + 1
+        return target
+
+
+def _remove_entry(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _read_regular(path: Path) -> bytes:
+    """Read a file that must be a regular one of a sane size; links are not followed."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    with os.fdopen(descriptor, "rb") as stream:
+        return stream.read(_MANIFEST_LIMIT)
+
+
+def _corrupt(uid: str, why: str) -> Unknown:
+    return Unknown(
+        reason=Reason.MANIFEST_CORRUPT,
+        message=f"The manifest of {uid} can not be used: {why}. Nothing is started or purged.",
+    )

@@ -1,0 +1,94 @@
+"""The volatile run directory of a session: `in/` is read by it, `out/` is written by it.
+
+It lies on a memory-backed file system, is written anew before every start, and holds nothing that
+must survive (settled.md, *Run directory*).
+"""
+
+import errno
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import tomli_w
+
+from controller.api.reasons import Reason
+from controller.workspace.instances import StorageFault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentConfig:
+    """What a session is told about itself in `in/agent.toml`."""
+
+    uid: str
+    namespace: str
+    name: str
+    workspace: str
+    role: str
+    agent: str
+    run_id: int
+    resumed: bool
+    home: str
+    working_dir: str
+
+
+class RunDirectories:
+    """The run root of one host."""
+
+    def __init__(self, run_root: Path) -> None:
+        """Use a run root, which is made when first needed: a reboot clears it."""
+        self._root = run_root
+
+    def path(self, uid: str) -> Path:
+        """Return a session's run directory."""
+        return self._root / uid
+
+    def present(self, uid: str) -> bool:
+        """Whether a session has a run directory."""
+        return self.path(uid).exists()
+
+    def write(self, config: AgentConfig, user: str) -> None:
+        """Write a session's run directory anew for a numeric `uid[:gid]`. Raises StorageFault."""
+        directory = self.path(config.uid)
+        owner, _, group = user.partition(":")
+        try:
+            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if directory.exists():
+                shutil.rmtree(directory)
+            (directory / "in").mkdir(mode=0o755, parents=True)
+            (directory / "out").mkdir(mode=0o700)
+            os.chown(directory / "out", int(owner), int(group or owner))
+            text = tomli_w.dumps({"session": _tables(config)})
+            (directory / "in" / "agent.toml").write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise StorageFault(
+                Reason.NO_SPACE if error.errno == errno.ENOSPC else Reason.STATE_ROOT_NOT_WRITABLE,
+                f"The run directory {directory} can not be written ({error.strerror}).",
+            ) from error
+
+    def remove(self, uid: str) -> None:
+        """Remove a session's run directory; missing is success. Raises StorageFault."""
+        try:
+            shutil.rmtree(self.path(uid))
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise StorageFault(
+                Reason.STATE_ROOT_NOT_WRITABLE,
+                f"The run directory {self.path(uid)} can not be removed ({error.strerror}).",
+            ) from error
+
+
+def _tables(config: AgentConfig) -> dict[str, str | int | bool]:
+    return {
+        "uid": config.uid,
+        "namespace": config.namespace,
+        "name": config.name,
+        "workspace": config.workspace,
+        "role": config.role,
+        "agent": config.agent,
+        "run_id": config.run_id,
+        "resumed": config.resumed,
+        "home": config.home,
+        "working_dir": config.working_dir,
+    }
