@@ -1,0 +1,327 @@
+"""The one place that talks to the Kubernetes API, watches excepted: those are kopf's.
+
+    ApiError
+    ├── ApiUnreachable   no answer, a time-out, 429 or a server's fault: try again later
+    ├── ApiForbidden     401 or 403: our rights are gone, the object need not be (case C13)
+    ├── ApiAbsent        404, a definite answer
+    ├── ApiConflict      409, or a precondition that failed: read again
+    └── ApiRefused       the server declined the content, in its own words
+
+`ApiForbidden` is a kind of `ApiUnreachable`: nothing is concluded from either.
+"""
+
+import json
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pykube
+import requests
+
+from controller import __version__
+from controller.api.names import API_VERSION, HOSTS, SESSIONS
+
+_TIMEOUT: Final = (5.0, 20.0)
+_MERGE: Final = "application/merge-patch+json"
+_JSON_PATCH: Final = "application/json-patch+json"
+
+
+class ApiError(Exception):
+    """Any failure of the API server; the text is a sentence for people."""
+
+
+class ApiUnreachable(ApiError):
+    """The server gave no usable answer; `retry_after` is in seconds where it asked for one."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        """Carry the sentence, and how long the server asked to be left alone."""
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class ApiForbidden(ApiUnreachable):
+    """The server knows us and lets us not do this, at least not now."""
+
+
+class ApiAbsent(ApiError):
+    """The server answered that the object does not exist."""
+
+
+class ApiConflict(ApiError):
+    """The object is not what the request presumed."""
+
+
+class ApiRefused(ApiError):
+    """The server declined the content of the request."""
+
+
+def _sessions(namespace: str, name: str = "") -> str:
+    path = f"/apis/{API_VERSION}/namespaces/{namespace}/{SESSIONS}"
+    return f"{path}/{name}" if name else path
+
+
+def _hosts(name: str = "") -> str:
+    return f"/apis/{API_VERSION}/{HOSTS}{f'/{name}' if name else ''}"
+
+
+def _leases(namespace: str, name: str = "") -> str:
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
+    return f"{path}/{name}" if name else path
+
+
+class ApiServer:
+    """A client of one API server; safe to use from several threads, one connection each."""
+
+    def __init__(self, config: pykube.KubeConfig) -> None:
+        """Use a configuration; nothing is asked yet."""
+        self._config = config
+        self._local = threading.local()
+
+    @classmethod
+    def connect(cls, kubeconfig: Path | None = None) -> "ApiServer":
+        """Use a kubeconfig file, or what the environment offers: in-cluster, then the user's."""
+        try:
+            if kubeconfig is not None:
+                return cls(pykube.KubeConfig.from_file(str(kubeconfig)))
+            return cls(pykube.KubeConfig.from_env())
+        except (OSError, pykube.exceptions.PyKubeError) as error:
+            raise ApiUnreachable(f"No configuration of an API server was found: {error}") from error
+
+    def _client(self) -> pykube.HTTPClient:
+        client = getattr(self._local, "client", None)
+        if client is None:
+            client = pykube.HTTPClient(self._config, timeout=_TIMEOUT[1])
+            client.session.headers["User-Agent"] = f"sessionkeeper/{__version__}"
+            self._local.client = client
+        return client
+
+    def request(
+        self,
+        verb: str,
+        path: str,
+        *,
+        body: object = None,
+        content_type: str = "application/json",
+        parameters: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Send one request and return the object that answers it. Raises ApiError."""
+        client = self._client()
+        try:
+            response = client.session.request(
+                verb,
+                f"{client.url}{path}",
+                data=None if body is None else json.dumps(body),
+                headers={"Content-Type": content_type, "Accept": "application/json"},
+                params=dict(parameters or {}),
+                timeout=_TIMEOUT,
+            )
+        except (requests.RequestException, pykube.exceptions.PyKubeError) as error:
+            self._local.client = None
+            kind = type(error).__name__
+            raise ApiUnreachable(f"The API server does not answer ({kind}).") from error
+        return self._answer(response, f"{verb} {path}")
+
+    def _answer(self, response: requests.Response, what: str) -> dict[str, Any]:
+        status = response.status_code
+        try:
+            body = response.json()
+        except ValueError:
+            body = {}
+        if status < requests.codes.bad_request:
+            return body if isinstance(body, dict) else {}
+        words = str(body.get("message", response.reason)) if isinstance(body, dict) else ""
+        if status == requests.codes.unauthorized:
+            self._local.client = None
+            raise ApiForbidden(f"The API server does not know us any more: {words} ({what})")
+        if status == requests.codes.forbidden:
+            raise ApiForbidden(f"The API server forbids it: {words}")
+        if status == requests.codes.not_found:
+            raise ApiAbsent(words)
+        if status == requests.codes.conflict:
+            raise ApiConflict(words)
+        if status == requests.codes.too_many_requests or status >= requests.codes.server_error:
+            after = response.headers.get("Retry-After", "")
+            raise ApiUnreachable(
+                f"The API server answers {status}: {words} ({what})",
+                retry_after=float(after) if after.isdigit() else None,
+            )
+        raise ApiRefused(f"The API server refused {what}: {words}")
+
+    def get_session(self, namespace: str, name: str) -> dict[str, Any]:
+        """Read a SessionInstance."""
+        return self.request("GET", _sessions(namespace, name))
+
+    def list_sessions(self, namespace: str | None = None) -> list[dict[str, Any]]:
+        """List the SessionInstances of a namespace, or of all."""
+        path = _sessions(namespace) if namespace else f"/apis/{API_VERSION}/{SESSIONS}"
+        items = self.request("GET", path).get("items") or []
+        return [item for item in items if isinstance(item, dict)]
+
+    def patch_session_status(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        uid: str,
+        status: Mapping[str, Any],
+        resource_version: str | None = None,
+    ) -> dict[str, Any]:
+        """Merge into the status of exactly this object, at exactly this version if one is given."""
+        return self.request(
+            "PATCH",
+            f"{_sessions(namespace, name)}/status",
+            body={"metadata": _precondition(uid, resource_version), "status": status},
+            content_type=_MERGE,
+        )
+
+    def patch_session(
+        self,
+        namespace: str,
+        name: str,
+        *,
+        uid: str,
+        patch: Mapping[str, Any],
+        resource_version: str | None = None,
+    ) -> dict[str, Any]:
+        """Merge into the spec or metadata of exactly this object."""
+        metadata = {**(patch.get("metadata") or {}), **_precondition(uid, resource_version)}
+        return self.request(
+            "PATCH",
+            _sessions(namespace, name),
+            body={**patch, "metadata": metadata},
+            content_type=_MERGE,
+        )
+
+    def add_finalizer(
+        self, body: Mapping[str, Any], finalizer: str, labels: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """Add a finalizer and labels at the version read; other finalizers stay as they are.
+
+        An object that is gone, or under deletion, has nothing to be added to: ApiAbsent.
+        """
+        metadata = body["metadata"]
+        patch = {
+            "metadata": {
+                **_precondition(metadata["uid"], metadata["resourceVersion"]),
+                "finalizers": [*(metadata.get("finalizers") or ()), finalizer],
+                "labels": dict(labels),
+            }
+        }
+        try:
+            return self.request(
+                "PATCH",
+                _sessions(metadata["namespace"], metadata["name"]),
+                body=patch,
+                content_type=_MERGE,
+            )
+        except ApiRefused as error:
+            raise ApiAbsent(str(error)) from error
+
+    def remove_finalizer(self, body: Mapping[str, Any], finalizer: str) -> None:
+        """Take one finalizer off at the version read; an object that is gone is success."""
+        metadata = body["metadata"]
+        left = [name for name in metadata.get("finalizers") or () if name != finalizer]
+        patch = [
+            {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
+            {
+                "op": "test",
+                "path": "/metadata/resourceVersion",
+                "value": metadata["resourceVersion"],
+            },
+            {"op": "add", "path": "/metadata/finalizers", "value": left},
+        ]
+        try:
+            self.request(
+                "PATCH",
+                _sessions(metadata["namespace"], metadata["name"]),
+                body=patch,
+                content_type=_JSON_PATCH,
+            )
+        except ApiAbsent:
+            return
+        except ApiRefused as error:
+            # A failed `test` of a JSON patch is answered with 422.
+            raise ApiConflict(str(error)) from error
+
+    def delete_session(self, namespace: str, name: str, *, uid: str) -> None:
+        """Delete exactly this object; one that is gone is success."""
+        try:
+            self.request(
+                "DELETE",
+                _sessions(namespace, name),
+                body={"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}},
+            )
+        except ApiAbsent:
+            return
+
+    def namespace_uid(self, name: str) -> str:
+        """Return the UID of a namespace."""
+        return str(self.request("GET", f"/api/v1/namespaces/{name}")["metadata"]["uid"])
+
+    def create_namespace(self, name: str) -> None:
+        """Create a namespace. Raises ApiConflict where it exists."""
+        self.request("POST", "/api/v1/namespaces", body={"metadata": {"name": name}})
+
+    def server_version(self) -> str:
+        """Return the server's version, such as `v1.31.2`."""
+        return str(self.request("GET", "/version").get("gitVersion", ""))
+
+    def get_lease(self, namespace: str, name: str) -> dict[str, Any]:
+        """Read a Lease."""
+        return self.request("GET", _leases(namespace, name))
+
+    def create_lease(self, namespace: str, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """Create a Lease. Raises ApiConflict where it exists."""
+        lease = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": name},
+            "spec": spec,
+        }
+        return self.request("POST", _leases(namespace), body=lease)
+
+    def update_lease(self, lease: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+        """Replace a Lease at the version read. Raises ApiConflict where another was faster."""
+        metadata = lease["metadata"]
+        return self.request(
+            "PUT",
+            _leases(metadata["namespace"], metadata["name"]),
+            body={**lease, "spec": spec},
+        )
+
+    def get_host(self, name: str) -> dict[str, Any]:
+        """Read a SessionHost."""
+        return self.request("GET", _hosts(name))
+
+    def create_host(self, name: str) -> dict[str, Any]:
+        """Create a SessionHost. Raises ApiConflict where it exists."""
+        body = {"apiVersion": API_VERSION, "kind": "SessionHost", "metadata": {"name": name}}
+        return self.request("POST", _hosts(), body=body)
+
+    def patch_host_status(self, name: str, status: Mapping[str, Any]) -> dict[str, Any]:
+        """Merge into the status of a SessionHost."""
+        return self.request(
+            "PATCH", f"{_hosts(name)}/status", body={"status": status}, content_type=_MERGE
+        )
+
+    def crd(self, plural: str) -> dict[str, Any]:
+        """Read one of our CustomResourceDefinitions."""
+        group = API_VERSION.partition("/")[0]
+        path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+        return self.request("GET", f"{path}/{plural}.{group}")
+
+    def allowed(self, attributes: Mapping[str, str]) -> bool:
+        """Ask whether we may do something: a SelfSubjectAccessReview of resource attributes."""
+        review = self.request(
+            "POST",
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            body={"spec": {"resourceAttributes": dict(attributes)}},
+        )
+        return bool((review.get("status") or {}).get("allowed"))
+
+
+def _precondition(uid: str, resource_version: str | None) -> dict[str, str]:
+    if resource_version is None:
+        return {"uid": uid}
+    return {"uid": uid, "resourceVersion": resource_version}
