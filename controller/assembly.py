@@ -14,6 +14,7 @@ from controller.lease import HostLease
 from controller.logs import event
 from controller.queue import Lane
 from controller.reconcile.act import Checkpoint
+from controller.reconcile.engine import HostRecord
 from controller.serving import Serving, open_state_root
 from controller.sessions import SessionCache
 from controller.settings import Settings
@@ -77,26 +78,29 @@ class Controller:
         threading.Thread(target=self._serve, name="serve", daemon=True).start()
 
     def _serve(self) -> None:
-        """Open the state root, however long its disk takes to be there, then serve."""
+        """Serve; while the state root can not be believed, only say so in every session."""
+        said = ""
         while self._lease.holds() and not self._stopping.is_set():
             try:
-                with self._lock:
-                    self._open()
+                record = open_state_root(
+                    self._settings, self._owner, had_sessions=self._had_sessions
+                )
+                self._open(record)
             except StorageFault as error:
-                event(LOGGER, logging.ERROR, "state root refused", reason=error.reason, why=error)
+                if error.message != said:
+                    said = error.message
+                    event(LOGGER, logging.ERROR, "state root refused", why=said)
+                    self._open(None)
                 self._stopping.wait(REOPEN_SECONDS)
                 continue
             return
 
-    def _open(self) -> None:
-        with ExitStack() as held:
-            record = open_state_root(self._settings, self._owner, had_sessions=self._had_sessions)
-            held.enter_context(lock(self._settings.state_root))
-            backend = DockerBackend(
-                docker_host=self._settings.docker_host,
-                owner=self._owner,
-                state_root=self._settings.state_root,
-            )
+    def _open(self, record: HostRecord | None) -> None:
+        with self._lock, ExitStack() as held:
+            self._held.close()
+            if record is not None:
+                held.enter_context(lock(self._settings.state_root))
+            backend = DockerBackend(docker_host=self._settings.docker_host, owner=self._owner)
             held.callback(backend.close)
             serving = Serving(
                 settings=self._settings,

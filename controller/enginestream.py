@@ -45,7 +45,7 @@ class EngineStream:
         listed: Callable[[], None],
         resync_seconds: float,
     ) -> None:
-        """Wake sessions through `wake`; resync each `resync_seconds`; `listed` follows a listing."""
+        """Wake sessions through `wake`; `listed` is called after each listing."""
         self._backend = backend
         self._engine = engine
         self._inventory = inventory

@@ -48,9 +48,10 @@ def run(settings: Settings, checkpoint: Checkpoint = _no_checkpoint) -> int:
             clusterwide=settings.all_namespaces,
             namespaces=settings.namespaces,
         )
+
     finally:
         controller.stop()
-    return controller.exit_status
+    return 0
 
 
 def _register(registry: kopf.OperatorRegistry, settings: Settings, controller: Controller) -> None:

@@ -79,7 +79,7 @@ def open_state_root(
 class Serving:
     """Workers, stream and all they need, from `start` to `close`."""
 
-    def __init__(  # noqa: PLR0913 - the parts of a controller are put together here
+    def __init__(
         self,
         *,
         settings: Settings,
@@ -89,11 +89,16 @@ class Serving:
         cache: SessionCache,
         store: InstanceStore,
         index: ManifestIndex,
-        record: HostRecord,
+        record: HostRecord | None,
         holds: Callable[[], bool],
         checkpoint: Checkpoint,
     ) -> None:
-        """Put the parts together; nothing is started yet."""
+        """Put the parts together; nothing is started yet.
+
+        Without a record the state root is not believed: the engine is not touched, and every
+        session says so (law 3).
+        """
+        self._believed = record is not None
         self._api = api
         self._cache = cache
         self._index = index
@@ -104,7 +109,12 @@ class Serving:
         self._threads: list[threading.Thread] = []
         run_directories = RunDirectories(settings.run_root)
         inventory, witnesses = Inventory(backend), Witnesses()
-        self.engine = EngineWatch(backend, settings.state_root, record, expected=index.expected)
+        self.engine = EngineWatch(
+            backend,
+            settings.state_root,
+            record or _nothing_known(owner, settings.host),
+            expected=index.expected,
+        )
         self._collector = Collector(backend=backend, inventory=inventory, index=index)
         observer = Observer(
             backend=backend,
@@ -155,9 +165,10 @@ class Serving:
             manifest = self._store.read(uid)
             if isinstance(manifest, Manifest):
                 self._index.put(manifest)
-        self.engine.refresh()
-        self._thread("engine-stream", self._stream.run)
-        self._thread("resync", self._stream.resync)
+        if self._believed:
+            self.engine.refresh()
+            self._thread("engine-stream", self._stream.run)
+            self._thread("resync", self._stream.resync)
         for number in range(WORKERS):
             self._thread(f"worker-{number}", self._work)
         self.wake(sorted(self._cache.uids() | self._index.active()), Lane.MASS)
@@ -222,6 +233,10 @@ class Serving:
                 self._cache.forget(uid)
         self._gone.discard(uid)
 
+    def has(self, uid: str) -> bool:
+        """Whether a manifest of this session is on this host."""
+        return self._index.get(uid) is not None
+
     def depth(self) -> int:
         """Return how many sessions wait for a worker."""
         return self._queue.depth()
@@ -236,3 +251,7 @@ def _source_policy(settings: Settings) -> SourcePolicy:
     if settings.docker_socket is not None:
         forbidden.append(settings.docker_socket)
     return SourcePolicy(roots=settings.allow_source, forbidden=forbidden)
+
+
+def _nothing_known(owner: str, host: str) -> HostRecord:
+    return HostRecord(owner=owner, host=host, created_at=datetime.now(UTC))

@@ -66,7 +66,7 @@ def _finalizer(case: Case) -> Plan | None:
     """No effect before the finalizer is confirmed on the object (case C19)."""
     if case.session is None or case.session.has_finalizer:
         return None
-    return Plan(actions=(AddFinalizer(),), report=False)
+    return Plan(actions=(AddFinalizer(),), again=True, report=False)
 
 
 def _disk(case: Case) -> Plan | None:

@@ -34,6 +34,7 @@ from controller.workspace.instances import InstanceStore, StorageFault
 LOGGER = logging.getLogger(__name__)
 MAX_STEPS = 40
 SILENT_RETRY_SECONDS = 5.0
+RACE_RETRY_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ class Reconciler:
         Raises ApiUnreachable, with everything recorded so far durable; the caller tries again.
         """
         failure: EffectFailed | None = None
-        freed = False
+        freed, races = False, 0
         for _ in range(MAX_STEPS):
             case = self._observer.observe(uid, self._cache.get(uid), failure)
             answer = self._recorded(case, plan(case))
@@ -89,7 +90,11 @@ class Reconciler:
             freed = freed or any(
                 isinstance(a, (RemoveInstance, ArchiveInstance)) for a in answer.actions
             )
-            if failure is None and not answer.again:
+            if failure is not None and failure.kind is FaultKind.RACE:
+                races += 1
+                if races > 1 or not self._read_again(case):
+                    return Outcome(wake_after=RACE_RETRY_SECONDS, freed_images=freed)
+            elif failure is None and not answer.again:
                 return Outcome(wake_after=_seconds_until(answer), freed_images=freed)
         self._log(case, "still not settled", level=logging.WARNING)
         return Outcome(wake_after=SILENT_RETRY_SECONDS, freed_images=freed)
@@ -175,6 +180,14 @@ class Reconciler:
             self._cache.put(body)
         else:
             self._cache.forget(uid)
+
+    def _read_again(self, case: Case) -> bool:
+        """After a lost race, read the object anew; False if there is none to go on with."""
+        session = case.session
+        if session is None:
+            return True
+        self._refetch(session.namespace, session.name, session.uid)
+        return self._cache.get(session.uid) is not None
 
     def _act(self, case: Case, answer: Plan) -> EffectFailed | None:
         uid = _uid(case, answer)
