@@ -196,6 +196,7 @@ class DockerBackend:
     def start(self, container_id: str) -> None:
         """Start a container; a network or endpoint of its own that is in the way is mended once."""
         client = self._engine.changing()
+        self._networks.reconnect(container_id)
         try:
             with translated(Doing.START, "starting the container"):
                 client.start(container_id)

@@ -1,6 +1,7 @@
 """Each session's own network: made, mended, and removed by label; no other is ever touched."""
 
 import secrets
+from collections.abc import Mapping
 from typing import Any, Final
 
 from controller.api.names import (
@@ -85,6 +86,15 @@ class Networks:
             except Absent:
                 continue
 
+    def reconnect(self, container_id: str) -> None:
+        """Connect a container that is on no network at all: the engine would start it cut off.
+
+        It is left so when its network was removed while it ran.
+        """
+        inspected = self._inspect(container_id)
+        if not inspected["NetworkSettings"]["Networks"] and self._is_ours(inspected):
+            self._connect(container_id, labels_of(inspected))
+
     def mend(self, container_id: str) -> bool:
         """Give a container that cannot start for its network's sake a clean endpoint.
 
@@ -94,13 +104,11 @@ class Networks:
         labels, or on a foreign network that exists, is left as it is (C02).
         """
         client = self._engine.changing()
-        with translated(Doing.READ, "inspecting the container's networks"):
-            inspected = client.inspect_container(container_id)
-        labels = labels_of(inspected)
-        if labels.get(LABEL_OWNER) != self._owner or not labels.get(LABEL_UID):
+        inspected = self._inspect(container_id)
+        if not self._is_ours(inspected):
             return False
-        uid = labels[LABEL_UID]
-        own = {str(network["Id"]) for network in self.of_session(client, uid)}
+        labels = labels_of(inspected)
+        own = {str(network["Id"]) for network in self.of_session(client, labels[LABEL_UID])}
         for name, endpoint in inspected["NetworkSettings"]["Networks"].items():
             network_id = str(endpoint.get("NetworkID") or "")
             if network_id in own:
@@ -109,12 +117,26 @@ class Networks:
                 return False
             else:
                 _disconnect(client, container_id, name)
+        self._connect(container_id, labels)
+        return True
+
+    def _inspect(self, container_id: str) -> dict[str, Any]:
+        with translated(Doing.READ, "inspecting the container's networks"):
+            inspected: dict[str, Any] = self._engine.changing().inspect_container(container_id)
+        return inspected
+
+    def _is_ours(self, inspected: dict[str, Any]) -> bool:
+        labels = labels_of(inspected)
+        return labels.get(LABEL_OWNER) == self._owner and bool(labels.get(LABEL_UID))
+
+    def _connect(self, container_id: str, labels: Mapping[str, str]) -> None:
         wanted = self.ensure(
-            uid=uid, namespace=labels.get(LABEL_NAMESPACE, ""), name=labels.get(LABEL_NAME, "")
+            uid=labels[LABEL_UID],
+            namespace=labels.get(LABEL_NAMESPACE, ""),
+            name=labels.get(LABEL_NAME, ""),
         )
         with translated(Doing.CHANGE, "connecting the container to the session's network"):
-            client.connect_container_to_network(container_id, wanted)
-        return True
+            self._engine.changing().connect_container_to_network(container_id, wanted)
 
     def _exists(self, client: Client, network_id: str) -> bool:
         try:

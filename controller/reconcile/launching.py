@@ -34,6 +34,7 @@ from controller.reconcile.steps import (
     remove_never_started,
     reset_attempts,
     retry_asked,
+    undo_launch,
     wait,
 )
 
@@ -117,7 +118,7 @@ def _failed(case: Case, manifest: Manifest, reason: Reason, message: str) -> Pla
         record = move(
             case, record, Phase.FAILED, cause=Cause.SETUP_FAILED, reason=reason, message=message
         )
-    return Plan(manifest=record, actions=remove_never_started(case), again=True)
+    return Plan(manifest=record, actions=undo_launch(case), again=True)
 
 
 def _after_failure(case: Case, manifest: Manifest, failure: EffectFailed) -> Plan:
@@ -143,7 +144,7 @@ def _after_failure(case: Case, manifest: Manifest, failure: EffectFailed) -> Pla
         record = move(case, record, Phase.PENDING, reason=failure.reason, message=failure.message)
     return Plan(
         manifest=record,
-        actions=remove_never_started(case),
+        actions=undo_launch(case),
         hold=_waiting(record),
         wake_at=due,
     )

@@ -78,11 +78,20 @@ class Observer:
         self._probed: dict[str, tuple[datetime, datetime]] = {}
 
     def observe(
-        self, uid: str, body: Mapping[str, Any] | None, failure: EffectFailed | None
+        self,
+        uid: str,
+        body: Mapping[str, Any] | None,
+        *,
+        planned: Manifest | None,
+        failure: EffectFailed | None,
     ) -> Case:
-        """Return the case of one session; `body` is None for an object that is gone."""
+        """Return the case of one session; `body` is None for an object that is gone.
+
+        `planned` is the manifest of a plan that asked for another look before anything was done:
+        it stands in for the one on disk.
+        """
         session = session_object(body) if body is not None else None
-        manifest = self._store.read(uid)
+        manifest = planned or self._store.read(uid)
         engine: EngineView | Unknown = self._engine.view
         record = manifest if isinstance(manifest, Manifest) else None
         backend = engine if isinstance(engine, Unknown) else self._on_backend(uid)

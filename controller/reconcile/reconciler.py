@@ -27,7 +27,7 @@ from controller.reconcile.observe import Observer
 from controller.reconcile.plan import plan
 from controller.reconcile.report import status_of
 from controller.reconcile.statuspatch import merge_patch, persisted
-from controller.reconcile.steps import Hold, Plan
+from controller.reconcile.steps import RECHECK, Hold, Plan
 from controller.sessions import SessionCache
 from controller.workspace.instances import InstanceStore, StorageFault
 
@@ -74,14 +74,25 @@ class Reconciler:
         Raises ApiUnreachable, with everything recorded so far durable; the caller tries again.
         """
         failure: EffectFailed | None = None
+        planned: Manifest | None = None
+        on_disk: Manifest | None = None
         freed, races = False, 0
         for _ in range(MAX_STEPS):
-            case = self._observer.observe(uid, self._cache.get(uid), failure)
-            answer = self._recorded(case, plan(case))
+            case = self._observer.observe(
+                uid, self._cache.get(uid), planned=planned, failure=failure
+            )
+            if planned is None:
+                on_disk = case.manifest if isinstance(case.manifest, Manifest) else None
+            answer = plan(case)
+            if answer.again and not answer.actions and answer.manifest is not None:
+                planned, failure = answer.manifest, None
+                continue
+            planned = None
+            answer = self._recorded(case, answer, on_disk)
             if not self._reported(case, answer):
                 return Outcome(wake_after=0.0, freed_images=freed)
             try:
-                failure = self._act(case, answer)
+                failure = self._act(uid, case, answer)
             except NotHolder:
                 return Outcome(freed_images=freed)
             except BackendSilent as error:
@@ -99,13 +110,10 @@ class Reconciler:
         self._log(case, "still not settled", level=logging.WARNING)
         return Outcome(wake_after=SILENT_RETRY_SECONDS, freed_images=freed)
 
-    def _recorded(self, case: Case, answer: Plan) -> Plan:
+    def _recorded(self, case: Case, answer: Plan, on_disk: Manifest | None) -> Plan:
         """Make the planned manifest durable; where that fails, nothing else of the plan is done."""
         planned = answer.manifest
-        before = case.manifest if isinstance(case.manifest, Manifest) else None
-        if planned is None or not answer.record or planned == before:
-            if before is not None:
-                self._index.put(before)
+        if planned is None or not answer.record or planned == on_disk:
             return answer
         if case.session is not None:
             seen = Seen(run_id=case.session.status_run_id, generation=case.session.generation)
@@ -116,11 +124,11 @@ class Reconciler:
         except StorageFault as error:
             return Plan(
                 hold=Hold(reason=error.reason, message=error.message),
-                wake_at=case.now,
+                wake_at=case.now + RECHECK,
             )
         self._checkpoint("after:RecordManifest")
         self._index.put(planned)
-        self._log_transition(case, before, planned)
+        self._log_transitions(case, on_disk, planned)
         return replace(answer, manifest=planned)
 
     def _reported(self, case: Case, answer: Plan) -> bool:
@@ -189,8 +197,7 @@ class Reconciler:
         self._refetch(session.namespace, session.name, session.uid)
         return self._cache.get(session.uid) is not None
 
-    def _act(self, case: Case, answer: Plan) -> EffectFailed | None:
-        uid = _uid(case, answer)
+    def _act(self, uid: str, case: Case, answer: Plan) -> EffectFailed | None:
         manifest = answer.manifest or (
             case.manifest if isinstance(case.manifest, Manifest) else None
         )
@@ -207,19 +214,19 @@ class Reconciler:
                 self._refetch(case.session.namespace, case.session.name, uid)
         return None
 
-    def _log_transition(self, case: Case, before: Manifest | None, after: Manifest) -> None:
-        old = before.phase if before else None
-        if (old, before.run_id if before else 0) == (after.phase, after.run_id):
-            return
-        self._log(
-            case,
-            "session changed",
-            phase=after.phase,
-            was=old,
-            cause=after.cause,
-            run=after.run_id,
-            rung=after.restore.tier,
-        )
+    def _log_transitions(self, case: Case, before: Manifest | None, after: Manifest) -> None:
+        """One line for each entry that the history gained."""
+        known = before.history if before else ()
+        for entry in after.history:
+            if entry not in known:
+                self._log(
+                    case,
+                    "session changed",
+                    phase=entry.phase,
+                    cause=entry.cause,
+                    run=entry.run_id,
+                    rung=entry.tier,
+                )
 
     def _log_failure(self, case: Case, failure: EffectFailed) -> None:
         level = logging.DEBUG if failure.kind is FaultKind.RACE else logging.WARNING
@@ -241,15 +248,6 @@ class Reconciler:
         if name is None and manifest is not None:
             name = f"{manifest.namespace}/{manifest.name}"
         event(LOGGER, level, message, session=name, **fields)
-
-
-def _uid(case: Case, answer: Plan) -> str:
-    if case.session is not None:
-        return case.session.uid
-    for manifest in (answer.manifest, case.manifest):
-        if isinstance(manifest, Manifest):
-            return manifest.uid
-    raise ValueError("actions were planned for nothing")
 
 
 def _seconds_until(answer: Plan) -> float | None:

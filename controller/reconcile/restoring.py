@@ -12,8 +12,6 @@ from controller.reconcile.actions import (
     Action,
     CreateAndStart,
     EnsureNetwork,
-    RemoveNetwork,
-    RemoveRunDirectory,
     SetAsideContainer,
     StartContainer,
     StopContainer,
@@ -39,6 +37,7 @@ from controller.reconcile.steps import (
     move,
     next_run,
     remove_never_started,
+    undo_launch,
     view,
     wait,
 )
@@ -255,12 +254,10 @@ def _back(case: Case, manifest: Manifest, reason: Reason, message: str, *, count
         reason=manifest.reason,
         message=manifest.message,
     )
-    free: tuple[Action, ...] = ()
-    if before is Phase.KEPT:
-        free = (RemoveNetwork(), RemoveRunDirectory())
+    undo = undo_launch(case) if before is Phase.KEPT else remove_never_started(case)
     return Plan(
         manifest=record,
-        actions=(*remove_never_started(case), *free),
+        actions=undo,
         hold=Hold(reason=reason, message=message, waiting=True),
         wake_at=due,
     )

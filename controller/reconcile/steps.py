@@ -5,7 +5,12 @@ from datetime import datetime, timedelta
 
 from controller.api.reasons import Reason
 from controller.api.vocabulary import Cause, DesiredState, Phase, Rung
-from controller.reconcile.actions import Action, RemoveContainer
+from controller.reconcile.actions import (
+    Action,
+    RemoveContainer,
+    RemoveNetwork,
+    RemoveRunDirectory,
+)
 from controller.reconcile.case import Case, EngineView
 from controller.reconcile.facts import ContainerFacts, ContainerState, SessionOnBackend
 from controller.reconcile.manifest import (
@@ -167,6 +172,13 @@ def remove_never_started(case: Case) -> tuple[Action, ...]:
         for c in containers(case)
         if c.started_at is None and c.state is not ContainerState.REMOVING
     )
+
+
+def undo_launch(case: Case) -> tuple[Action, ...]:
+    """Removals of all that a launch which did not come to a start has made."""
+    network = (RemoveNetwork(),) if on_backend(case).network_present else ()
+    run_directory = (RemoveRunDirectory(),) if case.run_directory_present else ()
+    return (*remove_never_started(case), *network, *run_directory)
 
 
 def find(case: Case, mark: ProcessMark | None) -> ContainerFacts | None:
