@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from controller.api.reasons import Reason
-from controller.api.vocabulary import Phase
 from controller.apiserver import ApiAbsent, ApiError, ApiServer
 from controller.backends.protocol import Backend
 from controller.collector import Collector
 from controller.enginestream import EngineStream
 from controller.enginewatch import EngineWatch, read_record, write_record
+from controller.hosts import HostRegistration, HostReport
 from controller.index import ManifestIndex
 from controller.logs import event
 from controller.queue import Lane, WorkQueue
@@ -158,6 +158,8 @@ class Serving:
             listed=self._collector.collect,
             resync_seconds=settings.resync_seconds,
         )
+        self._registration = HostRegistration(api, settings.host, self._host_report)
+        self._allows = settings.allows()
 
     def start(self) -> None:
         """Read every manifest, then follow the engine and work on every session."""
@@ -169,6 +171,7 @@ class Serving:
             self.engine.refresh()
             self._thread("engine-stream", self._stream.run)
             self._thread("resync", self._stream.resync)
+        self._thread("host-registration", self._registration.run)
         for number in range(WORKERS):
             self._thread(f"worker-{number}", self._work)
         self.wake(sorted(self._cache.uids() | self._index.active()), Lane.MASS)
@@ -181,6 +184,7 @@ class Serving:
     def close(self) -> None:
         """Let each worker finish the effect it is at, and end."""
         self._queue.close()
+        self._registration.close()
         self._stream.close()
         for thread in self._threads:
             thread.join(timeout=30)
@@ -233,6 +237,9 @@ class Serving:
                 self._cache.forget(uid)
         self._gone.discard(uid)
 
+    def _host_report(self) -> HostReport:
+        return HostReport(engine=self.engine.view, allows=self._allows, phases=self._index.phases())
+
     def has(self, uid: str) -> bool:
         """Whether a manifest of this session is on this host."""
         return self._index.get(uid) is not None
@@ -240,10 +247,6 @@ class Serving:
     def depth(self) -> int:
         """Return how many sessions wait for a worker."""
         return self._queue.depth()
-
-    def phases(self) -> dict[Phase, int]:
-        """Return how many sessions of this host are in each phase."""
-        return dict(self._index.phases())
 
 
 def _source_policy(settings: Settings) -> SourcePolicy:

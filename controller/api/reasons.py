@@ -56,6 +56,7 @@ class Reason(StrEnum):
     ENGINE_REPLACED = "EngineReplaced"
     STATE_ROOT_MISSING = "StateRootMissing"
     STATE_ROOT_NOT_WRITABLE = "StateRootNotWritable"
+    STATE_ROOT_IN_USE = "StateRootInUse"
     INSTANCE_DIRECTORY_MISSING = "InstanceDirectoryMissing"
     MANIFEST_CORRUPT = "ManifestCorrupt"
     RECIPE_MISMATCH = "RecipeMismatch"
@@ -174,6 +175,10 @@ EXPLANATIONS: Final[dict[Reason, Explanation]] = {
     ),
     Reason.STATE_ROOT_NOT_WRITABLE: _why(
         "The state root can not be written.", "Mend its permissions or mount options."
+    ),
+    Reason.STATE_ROOT_IN_USE: _why(
+        "Another controller on this host holds the state root.",
+        "Stop the other one, or give this one a state root of its own.",
     ),
     Reason.INSTANCE_DIRECTORY_MISSING: _why(
         "The session ran before and its directory is not under the state root.",

@@ -15,6 +15,7 @@ from docker.constants import DEFAULT_DOCKER_API_VERSION
 from docker.utils import version_lt
 
 from controller.backends.docker_errors import Doing, translated
+from controller.backends.docker_socket import Adapter
 
 _UNIX: Final = "unix://"
 
@@ -30,7 +31,14 @@ class TimeLimits:
 
 
 class Client(docker.APIClient):
-    """The SDK's client, with types for what its published ones leave out."""
+    """The SDK's client on our transport, with types for what its published ones leave out."""
+
+    def __init__(self, base_url: str, *, version: str, timeout: int) -> None:
+        """Open nothing yet."""
+        super().__init__(base_url=base_url, version=version, timeout=timeout)
+        if base_url.startswith(_UNIX):
+            path = base_url.removeprefix(_UNIX)
+            self.mount("http+docker://", Adapter(f"http+unix://{path}", timeout, max_pool_size=2))
 
     def image(self, ref: str) -> dict[str, Any]:
         """Inspect an image by name or ID."""
@@ -75,9 +83,7 @@ class Engine:
 
     def open(self, timeout: int) -> Client:
         """Return a client of the caller's own, to be closed by the caller."""
-        return Client(
-            base_url=self.base_url, version=self._version(), timeout=timeout, max_pool_size=2
-        )
+        return Client(self.base_url, version=self._version(), timeout=timeout)
 
     def negotiate(self) -> str:
         """Agree on an API version and return the engine's own version.
@@ -86,9 +92,7 @@ class Engine:
         """
         with translated(Doing.READ, "asking the engine's version"):
             client = Client(
-                base_url=self.base_url,
-                version=DEFAULT_DOCKER_API_VERSION,
-                timeout=self.limits.read,
+                self.base_url, version=DEFAULT_DOCKER_API_VERSION, timeout=self.limits.read
             )
             try:
                 answer = client.version(api_version=False)

@@ -328,7 +328,7 @@ def _condition(condition: Condition) -> dict[str, Any]:
         "type": str(condition.type),
         "status": str(condition.status),
         "reason": str(condition.reason),
-        "message": _cut(condition.message),
+        "message": _cut(condition.message or EXPLANATIONS[condition.reason].meaning),
     }
 
 

@@ -1,0 +1,130 @@
+"""The command line: `sessionkeeper run`, `doctor` and `version`."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from controller import __version__
+from controller.logs import LogFormat, configure
+from controller.settings import (
+    DEFAULT_DOCKER_HOST,
+    DEFAULT_RESYNC_SECONDS,
+    DEFAULT_RUN_ROOT,
+    DEFAULT_STATE_ROOT,
+    Settings,
+    SettingsRefused,
+)
+
+USAGE_ERROR = 2
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit status: 0 done, 1 failed, 2 wrong usage."""
+    options = _parser().parse_args(arguments)
+    if options.command == "version":
+        print(f"sessionkeeper {__version__}")
+        return 0
+    try:
+        settings = _settings(options)
+    except SettingsRefused as error:
+        sys.stderr.write(f"sessionkeeper: {error}\n")
+        return USAGE_ERROR
+    if options.command == "doctor":
+        from controller.doctor import doctor
+
+        return doctor(settings, sys.stdout)
+    return _run(settings)
+
+
+def _run(settings: Settings) -> int:
+    from controller.apiserver import ApiError
+    from controller.operator import run
+
+    configure(settings.log_format)
+    try:
+        return run(settings)
+    except ApiError as error:
+        sys.stderr.write(f"sessionkeeper: {error}\n")
+        return 1
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    return Settings(
+        host=options.host,
+        docker_host=options.docker_host,
+        state_root=options.state_root,
+        run_root=options.run_root or Path(DEFAULT_RUN_ROOT) / options.host,
+        namespaces=tuple(options.namespace),
+        all_namespaces=options.all_namespaces,
+        allow_source=tuple(options.allow_source),
+        baseline_allowed="baseline" in options.allow_security,
+        metrics_port=options.metrics_port,
+        log_format=LogFormat(options.log_format),
+        kubeconfig=options.kubeconfig,
+        resync_seconds=options.resync_seconds,
+    )
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="sessionkeeper",
+        description="Keeps container sessions alive across the loss of their host.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="serve the sessions of one Docker host")
+    doctor = commands.add_parser(
+        "doctor", help="check API server, CRDs, permissions, engine and directories"
+    )
+    for command in (run, doctor):
+        _common(command)
+    commands.add_parser("version", help="print the version")
+    return parser
+
+
+def _common(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
+    add("--backend", choices=("docker",), default="docker", help="where sessions run")
+    add("--host", required=True, help="the name of the SessionHost that this process serves")
+    add("--docker-host", default=DEFAULT_DOCKER_HOST, help="the engine (default: %(default)s)")
+    add(
+        "--state-root",
+        type=Path,
+        default=Path(DEFAULT_STATE_ROOT),
+        help="where homes and manifests live, on a disk that survives (default: %(default)s)",
+    )
+    add(
+        "--run-root",
+        type=Path,
+        default=None,
+        help=f"where run directories live, memory-backed (default: {DEFAULT_RUN_ROOT}/HOST)",
+    )
+    add("--namespace", action="append", default=[], help="a namespace to serve; repeatable")
+    add("--all-namespaces", action="store_true", help="serve the namespaces of the whole cluster")
+    add(
+        "--allow-source",
+        type=Path,
+        action="append",
+        default=[],
+        help="let sessions mount directories inside this one; repeatable (default: none)",
+    )
+    add(
+        "--allow-security",
+        choices=("baseline",),
+        action="append",
+        default=[],
+        help="let sessions ask for spec.security: Baseline (default: Restricted only)",
+    )
+    add("--metrics-port", type=int, default=None, help="serve metrics on loopback at this port")
+    add("--log-format", choices=[str(f) for f in LogFormat], default="text", help="log lines")
+    add("--kubeconfig", type=Path, default=None, help="default: in-cluster, else KUBECONFIG")
+    add(
+        "--resync-seconds",
+        type=float,
+        default=DEFAULT_RESYNC_SECONDS,
+        help="how often the engine is listed as a safety net (default: %(default)s)",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
