@@ -1,0 +1,1 @@
+"""What the custom resource definitions promise, held against the code."""
