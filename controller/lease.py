@@ -7,6 +7,7 @@ a whole duration by its own clock, then takes over by the version that it read (
 """
 
 import logging
+import math
 import os
 import socket
 import threading
@@ -18,7 +19,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from controller.api.names import LEASE_NAMESPACE
-from controller.apiserver import ApiAbsent, ApiConflict, ApiError, ApiServer
+from controller.apiserver import ApiAbsent, ApiConflict, ApiError, ApiForbidden, ApiServer
 from controller.logs import event
 
 LOGGER = logging.getLogger(__name__)
@@ -26,6 +27,7 @@ DURATION_SECONDS: Final = 12.0
 RENEW_SECONDS: Final = 4.0
 RETRY_SECONDS: Final = 1.0
 _MARGIN: Final = 0.75
+_ABSENT: Final = ""
 
 
 def boot_seconds() -> float:
@@ -34,9 +36,11 @@ def boot_seconds() -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Record:
+class _Sight:
+    """A version of the record, and when this process first saw it."""
+
     version: str
-    seen_at: float
+    since: float
 
 
 class HostLease:
@@ -62,16 +66,27 @@ class HostLease:
         self._duration = duration
         self._renew_every = renew_every
         self.identity = f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}"
+        self._lock = threading.Lock()
         self._valid_until = 0.0
         self._serving = False
-        self._seen: _Record | None = None
+        self._owns_record = False
+        self._sight: _Sight | None = None
+        self._predecessor = ""
         self._said = ""
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
 
     def holds(self) -> bool:
-        """Whether this process may act now."""
-        return boot_seconds() < self._valid_until
+        """Whether this process may act now.
+
+        Once it said no, it says so until the Lease is acquired anew: a worker that was told no
+        dropped what it was to do, and only a new start of the service looks at it again.
+        """
+        with self._lock:
+            if boot_seconds() < self._valid_until and not self._stopping.is_set():
+                return True
+            self._valid_until = 0.0
+            return False
 
     def start(self) -> None:
         """Begin to compete."""
@@ -82,8 +97,8 @@ class HostLease:
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join(timeout=self._duration)
-        if self._valid_until:
-            self._valid_until = 0.0
+        if self._owns_record:
+            self._owns_record = False
             self._release()
 
     def _run(self) -> None:
@@ -92,24 +107,44 @@ class HostLease:
             try:
                 if self._turn():
                     pause = self._renew_every
-            except ApiError as error:
-                self._say("lease not reached", error=str(error))
-            self._callbacks()
+                self._callbacks()
+            except Exception:
+                # The thread's edge: without it the host would stay unserved in a live process.
+                LOGGER.exception("lease turn failed; it is tried again")
             self._stopping.wait(pause)
+
+    def _turn(self) -> bool:
+        try:
+            return self._compete()
+        except ApiError as error:
+            self._say(logging.WARNING, "lease not reached", error=str(error))
+            return False
 
     def _callbacks(self) -> None:
         holds = self.holds()
-        if holds and not self._serving:
+        if not holds:
+            self._end_service()
+        elif not self._serving:
             self._serving = True
-            self._say("lease acquired", identity=self.identity)
+            message = "lease taken over" if self._predecessor else "lease acquired"
+            self._say(
+                logging.INFO,
+                message,
+                identity=self.identity,
+                predecessor=self._predecessor or None,
+            )
             self._on_acquired()
-        elif not holds and self._serving:
+        elif self._said.startswith("lease not reached"):
+            self._say(logging.INFO, "lease renewed again")
+
+    def _end_service(self) -> None:
+        if self._serving:
             self._serving = False
-            self._say("lease lost")
+            self._say(logging.WARNING, "lease lost")
             self._on_lost()
 
-    def _turn(self) -> bool:
-        """Renew, take over, or watch; return whether the Lease is held."""
+    def _compete(self) -> bool:
+        """Renew, take over, or watch; return whether the record is ours."""
         began = boot_seconds()
         try:
             lease = self._api.get_lease(self._namespace, self._name)
@@ -117,34 +152,51 @@ class HostLease:
             return self._create(began)
         spec = lease.get("spec") or {}
         holder = spec.get("holderIdentity") or ""
-        if holder not in (self.identity, "") and not self._expired(lease, spec):
-            self._valid_until = 0.0
-            self._say("standing by", holder=holder)
+        unchanged = self._unchanged(str(lease["metadata"]["resourceVersion"]))
+        if holder not in (self.identity, "") and unchanged < self._patience(spec):
+            self._disbelieve()
+            self._end_service()
+            self._say(logging.INFO, "standing by", holder=holder)
             return False
         return self._take(lease, spec, holder, began)
 
-    def _expired(self, lease: Mapping[str, Any], spec: Mapping[str, Any]) -> bool:
-        version, now = str(lease["metadata"]["resourceVersion"]), boot_seconds()
-        if self._seen is None or self._seen.version != version:
-            self._seen = _Record(version=version, seen_at=now)
-            return False
-        return now - self._seen.seen_at >= float(spec.get("leaseDurationSeconds") or 0)
+    def _unchanged(self, version: str) -> float:
+        """Return for how long this process has seen the record as it is."""
+        now = boot_seconds()
+        if self._sight is None or self._sight.version != version:
+            self._sight = _Sight(version=version, since=now)
+        return now - self._sight.since
+
+    def _patience(self, spec: Mapping[str, Any]) -> float:
+        return float(spec.get("leaseDurationSeconds") or 0) or self._duration
 
     def _take(
         self, lease: Mapping[str, Any], spec: Mapping[str, Any], holder: str, began: float
     ) -> bool:
-        transitions = int(spec.get("leaseTransitions") or 0)
-        changes = self._spec(transitions + (holder != self.identity))
-        if holder == self.identity:
+        ours = holder == self.identity
+        if not ours:
+            self._disbelieve()
+            self._predecessor = holder
+        changes = self._spec(int(spec.get("leaseTransitions") or 0) + (not ours))
+        if ours:
             changes.pop("acquireTime")
         try:
             self._api.update_lease(lease, {**spec, **changes})
         except ApiConflict:
             return False
-        self._valid_until = began + self._duration * _MARGIN
+        self._believe(began)
         return True
 
     def _create(self, began: float) -> bool:
+        """Make the record that is not there.
+
+        Somebody may have deleted it under a holder, who makes it again at its next renewal: who
+        saw it before and does not hold it waits as if it were held.
+        """
+        seen_before = self._sight is not None
+        if seen_before and not self.holds() and self._unchanged(_ABSENT) < self._duration:
+            self._say(logging.INFO, "standing by: the lease was deleted")
+            return False
         try:
             self._api.create_lease(self._namespace, self._name, self._spec(0))
         except ApiConflict:
@@ -152,7 +204,8 @@ class HostLease:
         except ApiAbsent:
             self._make_namespace()
             return False
-        self._valid_until = began + self._duration * _MARGIN
+        self._predecessor = ""
+        self._believe(began)
         return True
 
     def _make_namespace(self) -> None:
@@ -160,12 +213,35 @@ class HostLease:
             self._api.create_namespace(self._namespace)
         except ApiConflict:
             return
+        except ApiForbidden as error:
+            raise ApiForbidden(
+                f"Namespace {self._namespace} does not exist and may not be made by this account. "
+                f"Make it: kubectl create namespace {self._namespace}"
+            ) from error
+
+    def _believe(self, began: float) -> None:
+        """Count from when the renewal was begun; a lapse before it ends the service first."""
+        self._owns_record = True
+        until = began + self._duration * _MARGIN
+        with self._lock:
+            lapsed = boot_seconds() >= self._valid_until
+            if not (self._serving and lapsed):
+                self._valid_until = until
+                return
+        self._end_service()
+        with self._lock:
+            self._valid_until = until
+
+    def _disbelieve(self) -> None:
+        self._owns_record = False
+        with self._lock:
+            self._valid_until = 0.0
 
     def _spec(self, transitions: int) -> dict[str, Any]:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         return {
             "holderIdentity": self.identity,
-            "leaseDurationSeconds": max(round(self._duration), 1),
+            "leaseDurationSeconds": math.ceil(self._duration),
             "acquireTime": now,
             "renewTime": now,
             "leaseTransitions": transitions,
@@ -180,9 +256,9 @@ class HostLease:
         except ApiError as error:
             event(LOGGER, logging.WARNING, "lease not released", error=str(error))
 
-    def _say(self, message: str, **fields: object) -> None:
+    def _say(self, level: int, message: str, **fields: object) -> None:
         """Say a thing once, until there is another to say."""
         said = f"{message} {fields.get('holder', '')}"
         if said != self._said:
             self._said = said
-            event(LOGGER, logging.INFO, message, lease=self._name, **fields)
+            event(LOGGER, level, message, lease=self._name, **fields)
