@@ -1,0 +1,268 @@
+"""One environment: etcd, an API server, and an engine in a container as the host that can die.
+
+The same code serves tests, demo and benchmarks. Ports and directories are private to a run, so
+that two runs side by side do not meet.
+"""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from string import Template
+from typing import Any, Final
+
+from tests.cluster.binaries import kube_apiserver
+from tests.cluster.cache import say
+from tests.cluster.images import base_image, load_session_image
+from tests.cluster.outer_engine import CLAMP, answers, needs_clamp, outer_engine, runtime_flags
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+_COMPOSE: Final = Path(__file__).with_name("docker-compose.yaml")
+_READY_SECONDS: Final = 90.0
+_APISERVER: Final = """\
+exec /usr/local/bin/kube-apiserver \\
+  --etcd-servers=http://etcd:2379 --secure-port=6443 --bind-address=0.0.0.0 \\
+  --tls-cert-file=/run/apiserver/tls.crt --tls-private-key-file=/run/apiserver/tls.key \\
+  --service-account-issuer=https://kubernetes.default.svc \\
+  --service-account-key-file=/run/apiserver/tls.key \\
+  --service-account-signing-key-file=/run/apiserver/tls.key \\
+  --token-auth-file=/run/apiserver/tokens.csv --authorization-mode=RBAC \\
+  --service-cluster-ip-range=10.99.0.0/16 --allow-privileged \\
+  --audit-policy-file=/run/apiserver/audit-policy.yaml --audit-log-path=/run/apiserver/audit.log \\
+  --advertise-address="$(hostname -i)"
+"""
+_ENGINE: Final = """\
+rm -f /run-engine/docker.sock /var/run/docker.pid
+cat /proc/sys/kernel/random/uuid > /tmp/boot-id
+mount --bind /tmp/boot-id /proc/sys/kernel/random/boot_id
+exec dockerd -H unix:///run-engine/docker.sock --data-root /var/lib/docker \\
+  --default-address-pool base=10.200.0.0/13,size=24 $flags >>/run-engine/dockerd.log 2>&1
+"""
+_AUDIT: Final = """\
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules: [{level: Metadata}]
+"""
+
+
+class Cluster:
+    """A run's environment; `up` starts it, `down` leaves nothing of it."""
+
+    def __init__(self, outer: str) -> None:
+        """Prepare images and files on the outer engine at `outer`; start nothing."""
+        self.outer = outer
+        self.project = f"sktest{uuid.uuid4().hex[:8]}"
+        self.run_dir = Path(tempfile.mkdtemp(prefix="sk-"))
+        self.work_dir = self.run_dir / "work"
+        self.compose_file = self.run_dir / "docker-compose.yaml"
+        self.docker_host = f"unix://{self.run_dir}/engine/docker.sock"
+        self.session_image = ""
+        own = os.environ.get("SESSIONKEEPER_TEST_KUBECONFIG")
+        self.foreign_api = own is not None
+        self.kubeconfig = Path(own) if own else self.run_dir / "kubeconfig"
+        self.api_port = _free_port()
+        self.work_dir.mkdir()
+        self._write_engine()
+        if not self.foreign_api:
+            self._write_apiserver()
+        self._render()
+
+    def _write_engine(self) -> None:
+        directory = self.run_dir / "engine"
+        directory.mkdir()
+        shutil.copy2(CLAMP, directory / "clamp")
+        flags = " ".join(runtime_flags("/run-engine/clamp")) if needs_clamp() else ""
+        (directory / "start.sh").write_text(_ENGINE.replace("$flags", flags))
+
+    def _write_apiserver(self) -> None:
+        directory = self.run_dir / "apiserver"
+        directory.mkdir()
+        subprocess.run(
+            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "30",
+             "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost",
+             "-keyout", "tls.key", "-out", "tls.crt"],
+            cwd=directory, check=True, capture_output=True, timeout=60,
+        )  # fmt: skip
+        (directory / "start.sh").write_text(_APISERVER)
+        (directory / "audit-policy.yaml").write_text(_AUDIT)
+        (directory / "tokens.csv").write_text("admin-token,admin,admin,system:masters\n")
+        self.kubeconfig.write_text(self.kubeconfig_for("admin-token"))
+
+    def kubeconfig_for(self, token: str) -> str:
+        """Return the text of a kubeconfig for a token of this API server."""
+        server = f"https://127.0.0.1:{self.api_port}"
+        certificate = str(self.run_dir / "apiserver/tls.crt")
+        return json.dumps(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "current-context": "test",
+                "clusters": [
+                    {
+                        "name": "test",
+                        "cluster": {"server": server, "certificate-authority": certificate},
+                    }
+                ],
+                "users": [{"name": "test", "user": {"token": token}}],
+                "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+            }
+        )
+
+    def _render(self) -> None:
+        values = {
+            "base_image": base_image(self.outer),
+            "kube_apiserver": kube_apiserver(),
+            "api_port": self.api_port,
+            "run_dir": self.run_dir,
+            "work_dir": self.work_dir,
+        }
+        self.compose_file.write_text(Template(_COMPOSE.read_text()).safe_substitute(values))
+
+    def compose(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run docker-compose on this run's project."""
+        return _run(
+            ["docker-compose", "-H", self.outer, "-p", self.project, "-f", str(self.compose_file),
+             *arguments],
+            check=check,
+        )  # fmt: skip
+
+    def services(self) -> tuple[str, ...]:
+        """The services that this run starts."""
+        return ("engine",) if self.foreign_api else ("etcd", "apiserver", "engine")
+
+    def up(self) -> None:
+        """Start everything and wait until it answers."""
+        self.compose("up", "-d", *self.services())
+        self.ready()
+
+    def ready(self) -> None:
+        """Wait until API server and engine answer, then install CRDs and the session image."""
+        _until(self._api_ready, "the API server answers")
+        _until(lambda: answers(self.docker_host), "the engine answers")
+        self.session_image = load_session_image(self.docker_host)
+        self.apply_crds()
+
+    def _api_ready(self) -> bool:
+        done = self.kubectl("get", "--raw", "/readyz", check=False)
+        return done.returncode == 0
+
+    def apply_crds(self) -> None:
+        """Apply our CRDs; a server that does not know CEL drops the rules."""
+        self.kubectl("apply", "--validate=false", "-f", str(ROOT / "crds"))
+        for plural in ("sessioninstances", "sessionpolicies", "sessionhosts"):
+            self.kubectl(
+                "wait", "--for=condition=Established", f"crd/{plural}.sessionkeeper.io",
+                "--timeout=30s",
+            )  # fmt: skip
+
+    def down(self) -> None:
+        """Stop and remove everything of this run."""
+        self.compose("down", "-v", "-t", "0", "--remove-orphans", check=False)
+        shutil.rmtree(self.run_dir, ignore_errors=True)
+
+    def kubectl(
+        self,
+        *arguments: str,
+        input: str | None = None,
+        check: bool = True,
+    ) -> subprocess.CompletedProcess[str]:
+        """Run kubectl against this run's API server, whatever KUBECONFIG says."""
+        command = ["kubectl", "--kubeconfig", str(self.kubeconfig), *arguments]
+        return _run(command, check=check, text=input)
+
+    def docker(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run the docker command against the engine that can die."""
+        return _run(["docker", "-H", self.docker_host, *arguments], check=check)
+
+    def _outer(self, *arguments: str, service: str, check: bool = True) -> None:
+        container = f"{self.project}_{service}_1"
+        _run(["docker", "-H", self.outer, *arguments, container], check=check)
+
+    def engine_kill(self) -> None:
+        """Cut the power of the host: engine and all containers die at once."""
+        self._outer("kill", "-s", "KILL", service="engine")
+
+    def engine_stop_gracefully(self, timeout: int = 40) -> None:
+        """Stop the engine in order, as an upgrade does."""
+        self._outer("stop", "-t", str(timeout), service="engine")
+
+    def engine_start(self) -> None:
+        """Bring the host back and wait until its engine answers."""
+        self._outer("start", service="engine")
+        _until(lambda: answers(self.docker_host), "the engine answers again")
+
+    def engine_pause(self) -> None:
+        """Freeze the host: its engine answers nothing, its containers stand still."""
+        self._outer("pause", service="engine")
+
+    def engine_unpause(self) -> None:
+        """Let a frozen host go on."""
+        self._outer("unpause", service="engine", check=False)
+
+    def apiserver_stop(self) -> None:
+        """Stop the API server."""
+        self._outer("stop", "-t", "1", service="apiserver")
+
+    def apiserver_start(self) -> None:
+        """Start the API server and wait until it answers."""
+        self._outer("start", service="apiserver")
+        _until(self._api_ready, "the API server answers again")
+
+    def audit_events(self) -> Iterator[dict[str, Any]]:
+        """Yield what the API server was asked, oldest first."""
+        with (self.run_dir / "apiserver/audit.log").open() as log:
+            for line in log:
+                if line.endswith("\n"):
+                    yield json.loads(line)
+
+    def logs(self) -> str:
+        """Return the last lines of every part."""
+        parts = [self.compose("logs", "--tail=30", check=False).stdout]
+        engine_log = self.run_dir / "engine/dockerd.log"
+        if engine_log.exists():
+            parts.append(engine_log.read_text(errors="replace")[-4000:])
+        return "\n".join(parts)
+
+
+@contextmanager
+def cluster() -> Iterator[Cluster]:
+    """Yield an environment that is up, and leave nothing of it."""
+    with outer_engine() as outer:
+        made = Cluster(outer)
+        try:
+            say("starting etcd, API server and engine")
+            made.up()
+            yield made
+        finally:
+            made.down()
+
+
+def _run(
+    command: list[str], *, check: bool, text: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=300)
+    if check and done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
+    return done
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _until(probe: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + _READY_SECONDS
+    while not probe():
+        if time.monotonic() > end:
+            raise RuntimeError(f"not within {_READY_SECONDS:.0f} s: {what}")
+        time.sleep(0.1)
