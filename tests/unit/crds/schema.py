@@ -1,6 +1,7 @@
 """The schemas of the CRDs, walked field by field as an API server would."""
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ FILES = {
 Schema = dict[str, Any]
 
 
+@cache
 def crd(kind: str) -> dict[str, Any]:
-    """Return the CRD of a kind."""
+    """Return the CRD of a kind; nobody changes it."""
     loaded: dict[str, Any] = yaml.safe_load(FILES[kind].read_text())
     return loaded
 
