@@ -1,160 +1,158 @@
-"""`sessionkeeper doctor`: what is wrong around a controller, and what to do about each fault."""
+"""`sessionkeeper doctor`: what is wrong around a controller, and what to do about each fault.
+
+It changes nothing: no object, no file that stays, nothing on the engine.
+"""
 
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Final, TextIO
 
-from controller.api.names import GROUP, HOSTS, LEASE_NAMESPACE, POLICIES, SESSIONS
-from controller.apiserver import ApiAbsent, ApiError, ApiServer
+from controller import doctor_api
+from controller.api.names import owner_of
+from controller.apiserver import ApiError, ApiServer
 from controller.backends.docker import DockerBackend
 from controller.backends.errors import BackendError
+from controller.doctor_api import Finding
+from controller.enginewatch import read_record
+from controller.reconcile.engine import HostRecord
 from controller.settings import Settings
+from controller.workspace.instances import StorageFault
 
-# Every right that a controller uses: (API group, resource, verbs).
-RIGHTS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    (GROUP, SESSIONS, ("get", "list", "watch", "patch", "delete")),
-    (GROUP, f"{SESSIONS}/status", ("patch",)),
-    (GROUP, HOSTS, ("get", "create")),
-    (GROUP, f"{HOSTS}/status", ("patch",)),
-    ("coordination.k8s.io", "leases", ("get", "create", "update")),
-    ("", "namespaces", ("get",)),
-)
-_STATUS_FIELDS = (
-    "phase", "cause", "runId", "work", "recipe", "restore", "exit", "servedBy", "conditions",
-    "observedGeneration", "history", "resumable", "message", "containerName", "nodeName",
-)  # fmt: skip
+_BLOCK: Final = b"\0" * 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing that was looked at; `remedy` is empty where nothing is wrong."""
+class _Ours:
+    """What the API server says of this host: its owner, and whether sessions of it have run."""
 
-    what: str
-    remedy: str = ""
+    owner: str
+    had_sessions: bool
 
 
 def doctor(settings: Settings, out: TextIO) -> int:
     """Look at everything and print a line for each; return 1 if anything is wrong."""
     faults = 0
     for finding in _findings(settings):
-        line = f"FAIL  {finding.what}: {finding.remedy}" if finding.remedy else finding.what
-        prefix = "" if finding.remedy else "ok    "
-        out.write(f"{prefix}{_printable(line)}\n")
+        word = "FAIL" if finding.remedy else "ok  "
+        text = f"{finding.what}: {finding.remedy}" if finding.remedy else finding.what
+        out.write(f"{word}  {printable(text)}\n")
         out.flush()
         faults += bool(finding.remedy)
     out.write(f"{faults} fault(s) found.\n" if faults else "Everything is in order.\n")
     return 1 if faults else 0
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """Return words of servers, engines and users without what a terminal would obey."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _findings(settings: Settings) -> Iterator[Finding]:
-    yield from _api(settings)
-    yield _engine(settings)
-    yield _directory("--state-root", settings.state_root)
-    yield _directory("--run-root", settings.run_root)
-    for source in settings.allow_source:
-        yield Finding(
-            what=f"--allow-source {source}",
-            remedy="" if source.is_dir() else "it is no directory on this host; make it.",
-        )
-
-
-def _api(settings: Settings) -> Iterator[Finding]:
+    ours: _Ours | None = None
     try:
         api = ApiServer.connect(settings.kubeconfig)
         version = api.server_version()
     except ApiError as error:
-        remedy = f"{error} Give --kubeconfig, or run where KUBECONFIG or a service account is."
+        said = str(error).rstrip(".")
+        remedy = f"{said}. Give --kubeconfig, or run where KUBECONFIG or a service account is."
         yield Finding(what="API server", remedy=remedy)
-        return
-    yield Finding(what=f"API server {version}")
-    for plural in (SESSIONS, POLICIES, HOSTS):
-        yield _asked(f"CRD {plural}", partial(_crd, api, plural))
-    for group, resource, verbs in RIGHTS:
-        for verb in verbs:
-            yield _asked(
-                f"permission to {verb} {resource}",
-                partial(_right, api, settings, group, resource, verb),
-            )
+    else:
+        yield doctor_api.server(version)
+        yield from doctor_api.definitions(api)
+        yield from doctor_api.rights(api, settings.namespaces)
+        yield from doctor_api.unserved(api, settings.namespaces, settings.host)
+        ours = _ours(api, settings)
+    yield from _host(settings, ours)
+    yield _checked(f"--run-root {settings.run_root}", directory_fault(settings.run_root))
+    for source in settings.allow_source:
+        fault = "" if source.is_dir() else "it is no directory on this host; make it."
+        yield _checked(f"--allow-source {source}", fault)
 
 
-def _asked(what: str, look: Callable[[], str]) -> Finding:
+def _checked(what: str, fault: str) -> Finding:
+    return Finding(what=what, remedy=fault)
+
+
+def _ours(api: ApiServer, settings: Settings) -> _Ours | None:
+    """Return what the API server knows of this host; what it hides has been reported already."""
     try:
-        return Finding(what=what, remedy=look())
-    except ApiError as error:
-        return Finding(what=what, remedy=str(error))
+        owner = owner_of(api.namespace_uid("kube-system"), settings.host)
+        sessions = doctor_api.sessions(api, settings.namespaces)
+    except ApiError:
+        return None
+    statuses = [session.get("status") or {} for session in sessions]
+    ran = any(one.get("servedBy") == owner and one.get("runId") for one in statuses)
+    return _Ours(owner=owner, had_sessions=ran)
 
 
-def _crd(api: ApiServer, plural: str) -> str:
-    try:
-        crd = api.crd(plural)
-    except ApiAbsent:
-        return "it is not installed; run `kubectl apply -f crds/`."
-    if plural != SESSIONS:
+def _host(settings: Settings, ours: _Ours | None) -> Iterator[Finding]:
+    """Look at the engine and at the state root, which remembers the engine it belongs to."""
+    record, fault = None, directory_fault(settings.state_root)
+    if not fault:
+        try:
+            record = read_record(settings.state_root)
+            fault = _record_fault(record, ours)
+        except StorageFault as error:
+            fault = error.message
+    yield _engine(settings, record)
+    yield _checked(f"--state-root {settings.state_root}", fault)
+
+
+def _record_fault(record: HostRecord | None, ours: _Ours | None) -> str:
+    if ours is None:
         return ""
-    version: dict[str, Any] = crd["spec"]["versions"][0]
-    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
-    status = ((schema.get("properties") or {}).get("status") or {}).get("properties") or {}
-    missing = [field for field in _STATUS_FIELDS if field not in status]
-    if missing:
-        return f"it lacks status.{', status.'.join(missing)}; apply the CRDs of this release."
+    if record is None:
+        if ours.had_sessions:
+            return "sessions of this host have run and nothing of them is here; mount its disk."
+        return ""
+    if record.owner != ours.owner:
+        return (
+            f"it belongs to host {record.host!r} of another cluster or name; "
+            "give this host a state root of its own."
+        )
     return ""
 
 
-def _right(api: ApiServer, settings: Settings, group: str, resource: str, verb: str) -> str:
-    kind, _, subresource = resource.partition("/")
-    attributes = {"group": group, "resource": kind, "verb": verb}
-    if subresource:
-        attributes["subresource"] = subresource
-    namespace = _namespace_of(settings, kind)
-    if namespace:
-        attributes["namespace"] = namespace
-    if api.allowed(attributes):
-        return ""
-    where = f" in namespace {namespace}" if namespace else ""
-    return f"give it to the controller's account{where} by a Role or ClusterRole."
-
-
-def _namespace_of(settings: Settings, kind: str) -> str:
-    if kind == "leases":
-        return LEASE_NAMESPACE
-    if kind == SESSIONS and settings.namespaces:
-        return settings.namespaces[0]
-    return ""
-
-
-def _engine(settings: Settings) -> Finding:
+def _engine(settings: Settings, record: HostRecord | None) -> Finding:
     what = f"engine at {settings.docker_host}"
     backend = DockerBackend(docker_host=settings.docker_host, owner="doctor")
     try:
         facts = backend.survey()
     except BackendError as error:
-        return Finding(what=what, remedy=f"{error.message}. Start it, or give --docker-host.")
+        remedy = (
+            f"{error.message}. See that it runs and that this user may use it, "
+            "or name another one with --docker-host."
+        )
+        return Finding(what=what, remedy=remedy)
     finally:
         backend.close()
+    if record is not None and record.engine_id and record.engine_id != facts.engine_id:
+        remedy = (
+            f"engine {facts.engine_id} answers, and the sessions of this host live on engine "
+            f"{record.engine_id}; name that one with --docker-host."
+        )
+        return Finding(what=what, remedy=remedy)
     return Finding(what=f"{what}, version {facts.version}")
 
 
-def _directory(flag: str, path: Path) -> Finding:
-    what = f"{flag} {path}"
-    existing = path
-    while not existing.exists():
-        existing = existing.parent
+def directory_fault(path: Path) -> str:
+    """Say what is wrong with a directory of the controller's own; empty if nothing is.
+
+    One that is not there yet is made at the first start, so its next parent must be writable.
+    """
     try:
-        with tempfile.NamedTemporaryFile(dir=existing):
-            pass
+        if path.is_symlink():
+            return f"it is a link to {path.readlink()}; name the directory itself."
+        existing = next(one for one in (path, *path.parents) if one.exists())
+        if not existing.is_dir():
+            return f"{existing} is no directory; move it away or name another path."
+        with tempfile.TemporaryFile(dir=existing) as file:
+            file.write(_BLOCK)
+            file.flush()
+        if existing == path and path.stat().st_mode & 0o077:
+            return f"others may look into it; run: chmod 700 {path}"
     except OSError as error:
-        return Finding(what=what, remedy=f"it can not be written ({error.strerror}); mend that.")
-    if existing == path and path.stat().st_mode & 0o077:
-        remedy = f"others may look into it; run `chmod 700 {path}`."
-        return Finding(what=what, remedy=remedy)
-    if path.is_symlink():
-        target = path.readlink()
-        return Finding(what=what, remedy=f"it is a link to {target}; name the directory itself.")
-    return Finding(what=what)
+        return f"it can not be written ({error.strerror}); mend its permissions, mount or space."
+    return ""

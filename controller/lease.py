@@ -35,6 +35,11 @@ def boot_seconds() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+def lease_name(host: str) -> str:
+    """Return the name of the Lease of a Docker host, in `LEASE_NAMESPACE`."""
+    return f"docker-{host}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Sight:
     """A version of the record, and when this process first saw it."""
