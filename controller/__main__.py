@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from controller import __version__
@@ -19,8 +19,18 @@ from controller.settings import (
 USAGE_ERROR = 2
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit status: 0 done, 1 failed, 2 wrong usage."""
+def _pass(name: str) -> None:
+    del name
+
+
+def main(
+    arguments: Sequence[str] | None = None, *, checkpoint: Callable[[str], None] = _pass
+) -> int:
+    """Run a command and return its exit status: 0 done, 1 failed, 2 wrong usage.
+
+    `checkpoint` is called with the name of each effect of a controller, before and after it, for
+    tests that end the process there.
+    """
     options = _parser().parse_args(arguments)
     if options.command == "version":
         print(f"sessionkeeper {__version__}")
@@ -34,16 +44,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from controller.doctor import doctor
 
         return doctor(settings, sys.stdout)
-    return _run(settings)
+    return _run(settings, checkpoint)
 
 
-def _run(settings: Settings) -> int:
+def _run(settings: Settings, checkpoint: Callable[[str], None]) -> int:
     from controller.apiserver import ApiError
     from controller.operator import run
 
     configure(settings.log_format)
     try:
-        return run(settings)
+        return run(settings, checkpoint)
     except ApiError as error:
         sys.stderr.write(f"sessionkeeper: {error}\n")
         return 1

@@ -25,15 +25,10 @@ CONNECT_TIMEOUT_SECONDS = 10.0
 REQUEST_TIMEOUT_SECONDS = 30.0
 
 
-def _no_checkpoint(name: str) -> None:
-    del name
-
-
-def run(settings: Settings, checkpoint: Checkpoint = _no_checkpoint) -> int:
+def run(settings: Settings, checkpoint: Checkpoint) -> int:
     """Serve one host until a signal ends it; return the exit status.
 
-    `checkpoint` is called with the name of each effect before and after it, for tests that end
-    the process there.
+    `checkpoint` is called with the name of each effect before and after it.
     """
     if settings.kubeconfig is not None:
         os.environ["KUBECONFIG"] = str(settings.kubeconfig)

@@ -171,12 +171,12 @@ class Cluster:
     def kubectl(
         self,
         *arguments: str,
-        input: str | None = None,
+        stdin: str | None = None,
         check: bool = True,
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl against this run's API server, whatever KUBECONFIG says."""
         command = ["kubectl", "--kubeconfig", str(self.kubeconfig), *arguments]
-        return _run(command, check=check, text=input)
+        return _run(command, check=check, text=stdin)
 
     def docker(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run the docker command against the engine that can die."""

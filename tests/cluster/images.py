@@ -59,8 +59,8 @@ def _debootstrap(archive: Path) -> None:
             raise RuntimeError(f"debootstrap failed:\n{done.stdout[-4000:]}{done.stderr[-2000:]}")
         unfinished = archive.with_suffix(".new")
         subprocess.run(
-            ["tar", "-C", str(root), "--exclude=./var/cache/apt/archives/*.deb", "--exclude=./dev/*",
-             "-cf", str(unfinished), "."],
+            ["tar", "-C", str(root), "--exclude=./var/cache/apt/archives/*.deb",
+             "--exclude=./dev/*", "-cf", str(unfinished), "."],
             check=True,
             timeout=600,
         )  # fmt: skip

@@ -107,3 +107,12 @@ def _stop_if_last(users: int) -> None:
     end = time.monotonic() + _STARTING_SECONDS
     while pid_file.exists() and time.monotonic() < end:
         time.sleep(0.2)
+
+
+def lasting_engine() -> str:
+    """Return the address of an engine that answers; one that is started here stays."""
+    given = os.environ.get("DOCKER_HOST") or _DEFAULT
+    if answers(given):
+        return given
+    with locked("outer-engine"):
+        return _started()

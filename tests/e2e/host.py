@@ -133,7 +133,7 @@ class Host:
         """`kubectl apply` several sessions at once."""
         items = {"apiVersion": "v1", "kind": "List", "items": list(manifests)}
         text = json.dumps(items if len(manifests) > 1 else manifests[0])
-        answer = self.cluster.kubectl("apply", "-f", "-", "-o", "json", input=text)
+        answer = self.cluster.kubectl("apply", "-f", "-", "-o", "json", stdin=text)
         made = json.loads(answer.stdout)
         return list(made["items"]) if made["kind"] == "List" else [made]
 
@@ -184,9 +184,7 @@ class Host:
             later = status.get("runId", 0) >= run_id and status.get("phase") == "Running"
             return status if later else None
 
-        found: dict[str, Any] = eventually(
-            reached, what=f"{name} runs as run {run_id} or later"
-        )
+        found: dict[str, Any] = eventually(reached, what=f"{name} runs as run {run_id} or later")
         return found
 
     def condition(self, name: str, kind: str) -> dict[str, Any]:

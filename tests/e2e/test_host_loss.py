@@ -119,8 +119,11 @@ def test_a_new_session_after_a_loss_takes_nothing_from_the_others(
     assert host.run_in("old", "cat /opt/layer-file") == "kept\n"
 
 
-def test_an_unreachable_engine_freezes_and_loses_nothing(host: Host, engine: Cluster) -> None:
+def test_an_unreachable_engine_freezes_and_loses_nothing(idle_host: Host, engine: Cluster) -> None:
     """Law 3: the phase stays, the condition says so, and the same process is found again."""
+    host = idle_host
+    host.flags = ["--resync-seconds", "2"]
+    host.start()
     host.apply("s")
     before = host.wait("s", "Running")
     started = host.container("s").attrs["State"]["StartedAt"]

@@ -1,0 +1,102 @@
+"""Sessions beside one another, foreign things beside ours, and two controllers for one host."""
+
+import os
+import signal
+from collections.abc import Callable
+
+from tests.cluster.environment import Cluster
+from tests.e2e.host import Host, eventually
+
+
+def test_two_sessions_of_one_identity_live_side_by_side(host: Host) -> None:
+    """Requirement J15: the same workspace, role and agent twice are two sessions."""
+    host.apply_all([host.manifest("one"), host.manifest("two")])
+    for name in ("one", "two"):
+        host.wait(name, "Running")
+        host.run_in(name, f"echo {name} > ~/file")
+    assert host.run_in("one", "cat ~/file") == "one\n"
+    assert len(host.networks()) == 2
+
+
+def test_foreign_things_named_alike_are_never_touched(idle_host: Host) -> None:
+    """Case C01: labels decide, never names; the create goes on under a fresh suffix."""
+    host = idle_host
+    made = host.apply("s")
+    uid = made["metadata"]["uid"]
+    engine = host.engine()
+    foreign = engine.containers.create(host.cluster.session_image, name=f"sk-{uid}-1")
+    network = engine.networks.create(f"sk-{uid}")
+    directory = host.state_root.parent / "state-of-another"
+    directory.mkdir()
+    try:
+        host.start()
+        host.wait("s", "Running")
+        host.patch("s", desiredState="Purged")
+        host.wait("s", "Purged")
+        foreign.reload()
+        network.reload()
+        assert foreign.status == "created"
+        assert directory.exists()
+    finally:
+        foreign.remove(force=True)
+        network.remove()
+
+
+def test_another_owners_session_is_left_alone(
+    cluster: Cluster, make_host: Callable[[], Host]
+) -> None:
+    """Two hosts on one engine: each sees only what carries its owner."""
+    one, two = make_host(), make_host()
+    one.start()
+    two.start()
+    one.apply("s")
+    two.apply("s")
+    one.wait("s", "Running")
+    two.wait("s", "Running")
+    two.patch("s", desiredState="Purged")
+    two.wait("s", "Purged")
+    assert one.container("s").status == "running"
+
+
+def test_a_second_controller_stands_by_and_takes_over(host: Host) -> None:
+    """Case C16: it says so, acts on nothing, and serves once the first is gone."""
+    host.apply("s")
+    host.wait("s", "Running")
+    first = host.process
+    host.start()
+    second = host.process
+    assert first is not None
+    assert second is not None
+    try:
+        eventually(lambda: "standing by" in host.log(), what="the second says that it stands by")
+        host.apply_all([host.manifest(f"n{number}") for number in range(5)])
+        for number in range(5):
+            host.wait(f"n{number}", "Running")
+            assert len(host.containers(f"n{number}")) == 1
+        first.send_signal(signal.SIGKILL)
+        first.wait(timeout=10)
+        host.patch("s", desiredState="Kept")
+        host.wait("s", "Kept")
+    finally:
+        if first.poll() is None:
+            first.kill()
+
+
+def test_a_frozen_controller_does_nothing_when_it_wakes(host: Host) -> None:
+    """The Lease is judged by a clock that goes on while a process stands still."""
+    host.apply("s")
+    host.wait("s", "Running")
+    frozen = host.process
+    assert frozen is not None
+    os.kill(frozen.pid, signal.SIGSTOP)
+    try:
+        host.start()
+        host.patch("s", desiredState="Kept")
+        host.wait("s", "Kept")
+        os.kill(frozen.pid, signal.SIGCONT)
+        host.patch("s", desiredState="Running")
+        host.wait_run("s", 2)
+        assert len(host.containers("s")) == 1
+    finally:
+        os.kill(frozen.pid, signal.SIGKILL)
+        frozen.wait(timeout=10)
