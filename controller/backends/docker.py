@@ -95,7 +95,7 @@ class DockerBackend:
             raise BackendUnreachable(Reason.ENGINE_UNREACHABLE, "the engine does not tell its time")
         return EngineFacts(
             engine_id=str(info["ID"]),
-            boot_id=_BOOT_ID.read_text().strip() if self._engine.is_local else "",
+            boot_id=_boot_id() if self._engine.is_local else "",
             version=version,
             now=now,
             epoch=stamp(str(sentinel["StartedAt"])) if sentinel is not None else None,
@@ -277,6 +277,14 @@ class DockerBackend:
     def close_events(self) -> None:
         """End a running `events` from another thread."""
         self._events.close()
+
+
+def _boot_id() -> str:
+    """Return the kernel's boot ID; nothing on a system that has none to read."""
+    try:
+        return _BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
 
 
 def engine_start(built_in: list[Json]) -> datetime | None:

@@ -14,7 +14,9 @@ from controller.api.names import (
     LABEL_RUN,
     LABEL_UID,
 )
+from controller.api.reasons import Reason
 from controller.api.vocabulary import Component
+from controller.backends.errors import BackendUnreachable
 from controller.reconcile.facts import ContainerFacts, ContainerState, EngineEvent
 
 Json = Mapping[str, Any]
@@ -46,6 +48,14 @@ def component_of(labels: Mapping[str, str]) -> Component | None:
     return Component(value) if value in set(Component) else None
 
 
+def state_of(word: str) -> ContainerState:
+    """Read the engine's word for a container; one that is not known is no answer (law 2)."""
+    if word not in set(ContainerState):
+        message = f"the engine calls a container {word!r}, which this version does not know"
+        raise BackendUnreachable(Reason.ENGINE_UNREACHABLE, message)
+    return ContainerState(word)
+
+
 def listed_container(listed: Json) -> ContainerFacts:
     """Read one line of the container list, which has neither exit code nor stamps."""
     labels = labels_of(listed)
@@ -56,7 +66,7 @@ def listed_container(listed: Json) -> ContainerFacts:
         component=component_of(labels) or Component.SESSION,
         run_id=_run_id(labels),
         recipe_hash=labels.get(LABEL_RECIPE, ""),
-        state=ContainerState(str(listed["State"])),
+        state=state_of(str(listed["State"])),
         exit_code=0,
         oom_killed=False,
         error="",
@@ -76,7 +86,7 @@ def inspected_container(inspected: Json) -> ContainerFacts:
     """
     labels = labels_of(inspected)
     found = inspected["State"]
-    state = ContainerState(str(found["Status"]))
+    state = state_of(str(found["Status"]))
     exit_code = int(found["ExitCode"])
     name = str(inspected["Name"]).lstrip("/")
     return ContainerFacts(

@@ -100,8 +100,8 @@ class Networks:
 
         Its endpoints on this session's own networks, and on networks that are no more, are
         disconnected by force, and it is connected to the session's network, made anew where it
-        vanished. Returns whether anything could be done: a container without the session's
-        labels, or on a foreign network that exists, is left as it is (C02).
+        vanished. A foreign network that exists is left as it is, and so is its endpoint (C02).
+        Returns False for a container that is not a session's of ours.
         """
         client = self._engine.changing()
         inspected = self._inspect(container_id)
@@ -113,9 +113,7 @@ class Networks:
             network_id = str(endpoint.get("NetworkID") or "")
             if network_id in own:
                 _disconnect(client, container_id, network_id)
-            elif network_id and self._exists(client, network_id):
-                return False
-            else:
+            elif not network_id or not self._exists(client, network_id):
                 _disconnect(client, container_id, name)
         self._connect(container_id, labels)
         return True

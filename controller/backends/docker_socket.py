@@ -36,7 +36,7 @@ class Connection(UnixHTTPConnection):
 class Pool(UnixHTTPConnectionPool):
     """The connections of one client to its engine."""
 
-    def _new_conn(self) -> Connection:
+    def _new_conn(self) -> Connection:  # type: ignore[override]
         return Connection(self.base_url, self.socket_path)
 
 

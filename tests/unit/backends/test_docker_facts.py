@@ -13,6 +13,7 @@ from controller.backends.docker_facts import (
     listed_container,
     stamp,
 )
+from controller.backends.errors import BackendUnreachable
 from controller.reconcile.facts import ContainerFacts, ContainerState
 
 LABELS = {LABEL_COMPONENT: "session", LABEL_UID: "u", LABEL_RUN: "3", LABEL_RECIPE: "abc"}
@@ -87,6 +88,12 @@ def test_a_forged_run_label_is_run_zero(run: str) -> None:
     """Labels are written by us; anything else must not break the reading of a whole host."""
     listed = {"Id": "c", "Names": [], "State": "exited", "Labels": {**LABELS, LABEL_RUN: run}}
     assert listed_container(listed).run_id == 0
+
+
+def test_a_state_that_is_not_known_is_no_answer() -> None:
+    """Neither running nor ended: nothing is decided on it (law 2)."""
+    with pytest.raises(BackendUnreachable, match="hibernating"):
+        inspected(Status="hibernating")
 
 
 def test_an_event_carries_the_engines_stamp_and_the_session() -> None:

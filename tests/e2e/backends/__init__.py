@@ -1,0 +1,1 @@
+"""The Docker backend on a real engine that can be killed."""
