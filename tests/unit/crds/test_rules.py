@@ -28,7 +28,7 @@ BAD_BUT_SHAPED: dict[str, dict[str, Any]] = {
     "a mount over the run directory": {"mounts": [{**MOUNT, "mountPath": "/run/sessionkeeper"}]},
     "a mountPath that climbs": {"mounts": [{**MOUNT, "mountPath": "/a/../b"}]},
     "a source that climbs": {"mounts": [{**MOUNT, "hostPath": "/src/../etc"}]},
-    "the root as a source": {"mounts": [{**MOUNT, "hostPath": "//"}]},
+    "a source with an empty part": {"mounts": [{**MOUNT, "hostPath": "/src//a"}]},
     "a home that climbs": {"home": {"mountPath": "/home/../etc"}},
     "a claim on Docker": {
         "mounts": [
@@ -52,7 +52,8 @@ BAD_BY_SHAPE: dict[str, dict[str, Any]] = {
     "a mount name that climbs": {"mounts": [{**MOUNT, "name": "../a"}]},
     "a relative mountPath": {"mounts": [{**MOUNT, "mountPath": "a"}]},
     "a relative source": {"mounts": [{**MOUNT, "hostPath": "a"}]},
-    "the root itself": {"mounts": [{**MOUNT, "hostPath": "/"}]},
+    "the root as a source": {"mounts": [{**MOUNT, "hostPath": "/"}]},
+    "the root in other words": {"mounts": [{**MOUNT, "hostPath": "//"}]},
     "a user by name": {"user": "agent"},
     "a port too high": {"ports": [{"name": "a", "containerPort": 65536}]},
     "a duration in words": {"restore": {"backoff": {"initial": "soon"}}},
