@@ -21,6 +21,7 @@ from controller.api.vocabulary import (
 from controller.reconcile.case import Case
 from controller.reconcile.facts import ImageAbsent, SessionOnBackend
 from controller.reconcile.manifest import Manifest
+from controller.reconcile.recipe import Recipe
 from controller.reconcile.specdrift import spec_verdict
 from controller.reconcile.steps import Hold, Plan, desired_state, find
 
@@ -66,7 +67,7 @@ def status_of(case: Case, plan: Plan, previous: Mapping[str, Any]) -> dict[str, 
     status.setdefault("phase", str(Phase.PENDING))
     status.setdefault("runId", session.status_run_id)
     status["resumable"] = resumable(case, manifest)
-    status["work"] = {"state": str(WorkState.UNKNOWN)}
+    status["work"] = {"state": str(WorkState.UNKNOWN), "summary": "not assessed"}
     name = _container_name(case, manifest)
     if name:
         status["containerName"] = name
@@ -164,8 +165,36 @@ def _recipe(manifest: Manifest) -> dict[str, Any]:
                 for mount in recipe.mounts
             ],
             "env": [{"name": name} for name, _ in recipe.env],
+            **_run_shape(recipe),
         }
     )
+
+
+def _run_shape(recipe: Recipe) -> dict[str, Any]:
+    words = {
+        "command": recipe.command,
+        "args": recipe.args,
+        "resumeCommand": recipe.resume_command,
+    }
+    return {
+        **{name: None if value is None else list(value) for name, value in words.items()},
+        "home": recipe.home,
+        "workingDir": recipe.working_dir or None,
+        "tty": recipe.tty,
+        "security": str(recipe.security),
+        "memoryBytes": recipe.memory_bytes or None,
+        "nanoCPUs": recipe.nano_cpus or None,
+        "ports": [
+            {
+                "name": port.name,
+                "containerPort": port.container_port,
+                "hostPort": port.host_port,
+                "protocol": port.protocol,
+            }
+            for port in recipe.ports
+        ]
+        or None,
+    }
 
 
 def _container_name(case: Case, manifest: Manifest | None) -> str:

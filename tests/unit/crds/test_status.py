@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +11,7 @@ from jsonschema import Draft202012Validator
 from controller.api.parsing import parse_spec
 from controller.api.reasons import Reason
 from controller.api.spec import MountSpec, PortSpec
-from controller.api.vocabulary import ConditionType, Phase
+from controller.api.vocabulary import ConditionType, DesiredState, Phase, Security
 from controller.reconcile.case import (
     ABSENT,
     Case,
@@ -32,6 +33,7 @@ from controller.reconcile.manifest import (
     ExitRecord,
     Manifest,
     RestoreRecord,
+    Seen,
     SkippedRung,
     Transition,
 )
@@ -161,6 +163,59 @@ def test_the_status_of_a_session_without_a_record_fits_the_schema(hold: Hold | N
     status = status_of(case(ABSENT, ImageAbsent(ref="a")), Plan(hold=hold), {})
     assert refusals(status) == []
     assert status["phase"] == Phase.PENDING
+
+
+RECIPE = Recipe(
+    image_ref="debian:12",
+    image_id="sha256:1",
+    image_digest="debian@sha256:2",
+    command=("bash",),
+    args=("-l",),
+    resume_command=("bash", "-i"),
+    env=(("COLOUR", "off-and-on"),),
+    working_dir="/work",
+    user="1000:1000",
+    tty=True,
+    home="/home/agent",
+    mounts=(MountSpec(name="m", mount_path="/m", host_path="/src", read_only=True),),
+    ports=(PortSpec(name="p", container_port=80, host_port=0, protocol="TCP"),),
+    memory_bytes=1,
+    nano_cpus=1,
+    security=Security.RESTRICTED,
+)
+BUILT_LATER = {"roleCommit", "baseDigest"}
+
+
+def recipe_of(recipe: Recipe) -> dict[str, Any]:
+    """What the status says of a recipe."""
+    record = Manifest(
+        uid="u",
+        namespace="n",
+        name="s",
+        owner="o",
+        identity=parse_spec(GOOD).identity,
+        created_at=NOW,
+        desired=DesiredState.RUNNING,
+        phase=Phase.RUNNING,
+        seen=Seen(run_id=0, generation=1),
+        recipe=recipe,
+    )
+    said: dict[str, Any] = status_of(case(record, ImageAbsent(ref="a")), Plan(manifest=record), {})[
+        "recipe"
+    ]
+    return said
+
+
+def test_the_status_says_what_every_run_is_made_of() -> None:
+    """The whole launch recipe can be read: image, user, mounts, environment, run shape, hash."""
+    assert set(recipe_of(RECIPE)) == set(STATUS["properties"]["recipe"]["properties"]) - BUILT_LATER
+
+
+def test_the_recipe_in_a_status_has_no_values_of_variables() -> None:
+    """Variables are named in the status, and their values are nowhere in it (law 8)."""
+    said = recipe_of(RECIPE)
+    assert said["env"] == [{"name": "COLOUR"}]
+    assert "off-and-on" not in str(said)
 
 
 def test_the_container_of_a_run_has_room_in_the_schema() -> None:
