@@ -17,6 +17,11 @@ from controller.settings import (
 )
 
 USAGE_ERROR = 2
+_EXAMPLES = """\
+examples:
+  sessionkeeper doctor --host box1 --all-namespaces
+  sessionkeeper run --host box1 --all-namespaces --allow-source /home/ann/src
+"""
 
 
 def _pass(name: str) -> None:
@@ -80,11 +85,22 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="sessionkeeper",
         description="Keeps container sessions alive across the loss of their host.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"sessionkeeper {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    run = commands.add_parser("run", help="serve the sessions of one Docker host")
+    run = commands.add_parser(
+        "run",
+        help="serve the sessions of one Docker host",
+        description="Serves the sessions of one Docker host until SIGTERM or SIGINT. A second "
+        "process for the same host stands by and takes over when the first is gone.",
+    )
     doctor = commands.add_parser(
-        "doctor", help="check API server, CRDs, permissions, engine and directories"
+        "doctor",
+        help="check API server, CRDs, permissions, engine and directories",
+        description="Checks what `run` would need with the same flags, changes nothing, and says "
+        "what to do about each fault. Exits with 1 if there is one.",
     )
     for command in (run, doctor):
         _common(command)
@@ -94,26 +110,45 @@ def _parser() -> argparse.ArgumentParser:
 
 def _common(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
-    add("--backend", choices=("docker",), default="docker", help="where sessions run")
-    add("--host", required=True, help="the name of the SessionHost that this process serves")
-    add("--docker-host", default=DEFAULT_DOCKER_HOST, help="the engine (default: %(default)s)")
+    add("--backend", choices=("docker",), default="docker", help="what runs sessions")
+    add(
+        "--host",
+        required=True,
+        metavar="NAME",
+        help="the host that this process serves: spec.backend.docker.host of its sessions",
+    )
+    add(
+        "--docker-host",
+        default=DEFAULT_DOCKER_HOST,
+        metavar="URL",
+        help="the engine (default: %(default)s)",
+    )
     add(
         "--state-root",
         type=Path,
+        metavar="DIR",
         default=Path(DEFAULT_STATE_ROOT),
         help="where homes and manifests live, on a disk that survives (default: %(default)s)",
     )
     add(
         "--run-root",
         type=Path,
+        metavar="DIR",
         default=None,
         help=f"where run directories live, memory-backed (default: {DEFAULT_RUN_ROOT}/HOST)",
     )
-    add("--namespace", action="append", default=[], help="a namespace to serve; repeatable")
+    add(
+        "--namespace",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a namespace to serve; repeatable",
+    )
     add("--all-namespaces", action="store_true", help="serve the namespaces of the whole cluster")
     add(
         "--allow-source",
         type=Path,
+        metavar="DIR",
         action="append",
         default=[],
         help="let sessions mount directories inside this one; repeatable (default: none)",
@@ -125,14 +160,33 @@ def _common(command: argparse.ArgumentParser) -> None:
         default=[],
         help="let sessions ask for spec.security: Baseline (default: Restricted only)",
     )
-    add("--metrics-port", type=int, default=None, help="serve metrics on loopback at this port")
-    add("--log-format", choices=[str(f) for f in LogFormat], default="text", help="log lines")
-    add("--kubeconfig", type=Path, default=None, help="default: in-cluster, else KUBECONFIG")
+    add(
+        "--metrics-port",
+        type=int,
+        default=None,
+        metavar="PORT",
+        help="serve metrics on loopback at this port (default: none)",
+    )
+    add(
+        "--log-format",
+        choices=[str(f) for f in LogFormat],
+        default=str(LogFormat.TEXT),
+        help="how log lines are written to standard error (default: %(default)s)",
+    )
+    add(
+        "--kubeconfig",
+        type=Path,
+        default=None,
+        metavar="FILE",
+        help="how to reach the API server (default: the Pod's account, else KUBECONFIG, else "
+        "~/.kube/config)",
+    )
     add(
         "--resync-seconds",
         type=float,
+        metavar="SECONDS",
         default=DEFAULT_RESYNC_SECONDS,
-        help="how often the engine is listed as a safety net (default: %(default)s)",
+        help="how often the engine is listed as a safety net (default: %(default)g)",
     )
 
 
