@@ -17,7 +17,7 @@ from controller.reconcile.manifest import Confirmation
 
 # A stopping engine ends the sentinel at once and its containers within moments of it; a returning
 # one stamps all that it lost within milliseconds. Measured: at most 0.3 s apart with 50 containers.
-SLACK = timedelta(seconds=2)
+SLACK = timedelta(seconds=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

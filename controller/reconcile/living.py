@@ -24,12 +24,13 @@ from controller.reconcile.facts import (
     ProcessVerdict,
 )
 from controller.reconcile.freeing import begin_keeping, begin_purging
-from controller.reconcile.manifest import ExitRecord, Manifest
+from controller.reconcile.manifest import ExitRecord, Manifest, RestoreRecord
 from controller.reconcile.restoring import begin_restore, restart_running
 from controller.reconcile.steps import (
     LIVE,
     Hold,
     Plan,
+    backoff,
     became_ready,
     confirmation,
     containers,
@@ -166,16 +167,25 @@ def _ended(case: Case, manifest: Manifest, container: ContainerFacts) -> Plan:
             watched=end.watched,
         ),
     )
-    if stable or end.cause is Cause.HOST_LOST:
-        record = replace(record, restore=replace(record.restore, next_attempt_at=None))
-    if stable:
-        record = replace(record, restore=replace(record.restore, attempts=0))
+    record = replace(record, restore=_counted(case, record, end, stable=stable))
     if end.cause is Cause.CLEAN_EXIT and desired_state(case, manifest) is DesiredState.RUNNING:
         return _clean_exit(case, record, end)
     ended = move(
         case, record, Phase.EXITED, cause=end.cause, reason=end.reason, message=end.message
     )
     return Plan(manifest=ended, again=True)
+
+
+def _counted(case: Case, manifest: Manifest, end: End, *, stable: bool) -> RestoreRecord:
+    """Count a crash of a restored run as a failed attempt; a loss of the host counts none."""
+    restore = replace(manifest.restore, next_attempt_at=None)
+    if stable:
+        restore = replace(restore, attempts=0)
+    if end.cause not in (Cause.CRASHED, Cause.OOM_KILLED):
+        return restore
+    attempts = restore.attempts + (restore.tier is not None and not stable)
+    due = backoff(case, max(attempts, 1))
+    return replace(restore, attempts=attempts, next_attempt_at=due)
 
 
 def _ran_long(case: Case, container: ContainerFacts) -> bool:
