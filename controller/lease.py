@@ -3,16 +3,14 @@
 A holder believes its Lease only for a part of its duration, counted by CLOCK_BOOTTIME from the
 moment a renewal was begun: a process that was frozen, or a host that slept, finds it lapsed before
 it acts again. A stand-by never compares clocks: it waits until the record has stayed the same for
-a whole duration by its own clock, then takes over by the version that it read (design.md 7).
+a whole duration by its own clock, then takes over by the version that it read (design.md 7). Only
+a holder that is proven to have ended on this very machine is not waited for.
 """
 
 import logging
 import math
-import os
-import socket
 import threading
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +18,7 @@ from typing import Any, Final
 
 from controller.api.names import LEASE_NAMESPACE
 from controller.apiserver import ApiAbsent, ApiConflict, ApiError, ApiForbidden, ApiServer
+from controller.identity import own_identity, provably_ended
 from controller.logs import event
 
 LOGGER = logging.getLogger(__name__)
@@ -70,7 +69,7 @@ class HostLease:
         self._on_lost = on_lost
         self._duration = duration
         self._renew_every = renew_every
-        self.identity = f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}"
+        self.identity = own_identity()
         self._lock = threading.Lock()
         self._valid_until = 0.0
         self._serving = False
@@ -110,9 +109,10 @@ class HostLease:
         while not self._stopping.is_set():
             pause = RETRY_SECONDS
             try:
-                if self._turn():
+                renewed = self._turn()
+                if renewed:
                     pause = self._renew_every
-                self._callbacks()
+                self._callbacks(renewed=renewed)
             except Exception:
                 # The thread's edge: without it the host would stay unserved in a live process.
                 LOGGER.exception("lease turn failed; it is tried again")
@@ -125,7 +125,7 @@ class HostLease:
             self._say(logging.WARNING, "lease not reached", error=str(error))
             return False
 
-    def _callbacks(self) -> None:
+    def _callbacks(self, *, renewed: bool) -> None:
         holds = self.holds()
         if not holds:
             self._end_service()
@@ -139,7 +139,7 @@ class HostLease:
                 predecessor=self._predecessor or None,
             )
             self._on_acquired()
-        elif self._said.startswith("lease not reached"):
+        elif renewed and self._said.startswith("lease not reached"):
             self._say(logging.INFO, "lease renewed again")
 
     def _end_service(self) -> None:
@@ -158,7 +158,8 @@ class HostLease:
         spec = lease.get("spec") or {}
         holder = spec.get("holderIdentity") or ""
         unchanged = self._unchanged(str(lease["metadata"]["resourceVersion"]))
-        if holder not in (self.identity, "") and unchanged < self._patience(spec):
+        waiting = unchanged < self._patience(spec) and not provably_ended(holder)
+        if holder not in (self.identity, "") and waiting:
             self._disbelieve()
             self._end_service()
             self._say(logging.INFO, "standing by", holder=holder)
