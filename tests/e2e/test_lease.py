@@ -155,6 +155,7 @@ def test_renewals_are_not_logged(arena: Arena) -> None:
     """A quiet Lease writes one line when it is acquired, and none for each renewal."""
     first = arena.contender()
     first.acts_after(0)
+    first.says("lease acquired")
     first.acts_after(boot_seconds() + 4 * RENEW)
     assert [line["message"] for line in first.lines if "message" in line] == ["lease acquired"]
 
@@ -165,6 +166,7 @@ def test_a_killed_holder_is_followed(arena: Arena) -> None:
     first.kill()
     second.acts_after(0)
     assert second.times("acts")[0] - first.times("acts")[-1] > DURATION / 2
+    second.says("lease taken over")
     (line,) = second.logged("lease taken over")
     assert line["predecessor"] == second.logged("standing by")[0]["holder"]
     assert arena.spec()["leaseTransitions"] == 1
@@ -215,3 +217,20 @@ def test_a_deleted_lease_stays_with_its_holder(arena: Arena) -> None:
         first.acts_after(boot_seconds() + 2 * RENEW)
     assert not second.times("acts")
     assert not first.times("lost")
+
+
+def test_an_api_server_that_is_away_is_waited_for(arena: Arena, cluster: Cluster) -> None:
+    """Without renewals the service ends in time, said once; with them it begins anew by itself."""
+    one = arena.contender()
+    one.acts_after(0)
+    cluster.apiserver_stop()
+    try:
+        one.wait(lambda one: bool(one.times("lost")))
+        away = one.times("acts")[-1]
+        assert one.times("lost")[0] - away < DURATION
+    finally:
+        cluster.apiserver_start()
+    one.wait(lambda one: len(one.logged("lease acquired")) == 2)
+    one.acts_after(away)
+    said = [line["message"] for line in one.lines if "message" in line]
+    assert said == ["lease acquired", "lease not reached", "lease lost", "lease acquired"]
