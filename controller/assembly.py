@@ -5,6 +5,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
+from wsgiref.simple_server import WSGIServer
 
 from controller.api.names import owner_of
 from controller.apiserver import ApiServer
@@ -12,6 +13,7 @@ from controller.backends.docker import DockerBackend
 from controller.index import ManifestIndex
 from controller.lease import HostLease
 from controller.logs import event
+from controller.metrics import Metrics
 from controller.queue import Lane
 from controller.reconcile.act import Checkpoint
 from controller.reconcile.engine import HostRecord
@@ -42,12 +44,16 @@ class Controller:
         self._stopping = threading.Event()
         self._held = ExitStack()
         self._serving: Serving | None = None
+        self._metrics = Metrics()
+        self._metrics_server: WSGIServer | None = None
         self._lease = HostLease(
             api, name=f"docker-{settings.host}", on_acquired=self._acquired, on_lost=self._lost
         )
 
     def start(self) -> None:
-        """Start to compete for the host's Lease."""
+        """Serve metrics where asked to, and compete for the host's Lease."""
+        if self._settings.metrics_port is not None:
+            self._metrics_server = self._metrics.serve(self._settings.metrics_port)
         self._lease.start()
 
     def stop(self) -> None:
@@ -56,6 +62,9 @@ class Controller:
             self._stopping.set()
             self._lost()
             self._lease.stop()
+            if self._metrics_server is not None:
+                self._metrics_server.shutdown()
+                self._metrics_server.server_close()
 
     def delivered(self, kind: str | None, body: Mapping[str, Any]) -> None:
         """Take what the watch delivered: into the cache, and wake the session's worker."""
@@ -112,6 +121,7 @@ class Controller:
                 index=ManifestIndex(),
                 record=record,
                 holds=self._lease.holds,
+                metrics=self._metrics,
                 checkpoint=self._checkpoint,
             )
             held.callback(serving.close)

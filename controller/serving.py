@@ -8,6 +8,8 @@ import threading
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
+from prometheus_client.registry import Collector as MetricsCollector
+
 from controller.api.reasons import Reason
 from controller.apiserver import ApiAbsent, ApiError, ApiServer
 from controller.backends.protocol import Backend
@@ -17,8 +19,10 @@ from controller.enginewatch import EngineWatch, read_record, write_record
 from controller.hosts import HostRegistration, HostReport
 from controller.index import ManifestIndex
 from controller.logs import event
+from controller.metrics import Metrics
 from controller.queue import Lane, WorkQueue
 from controller.reconcile.act import Checkpoint, Effects
+from controller.reconcile.case import EngineView
 from controller.reconcile.case import Settings as PlanSettings
 from controller.reconcile.engine import HostRecord
 from controller.reconcile.inventory import Inventory
@@ -91,6 +95,7 @@ class Serving:
         index: ManifestIndex,
         record: HostRecord | None,
         holds: Callable[[], bool],
+        metrics: Metrics,
         checkpoint: Checkpoint,
     ) -> None:
         """Put the parts together; nothing is started yet.
@@ -104,8 +109,10 @@ class Serving:
         self._index = index
         self._store = store
         self._holds = holds
+        self._metrics = metrics
         self._queue = WorkQueue(mass_limit=MASS_WORKERS)
         self._gone: set[str] = set()
+        self._collected: MetricsCollector | None = None
         self._threads: list[threading.Thread] = []
         run_directories = RunDirectories(settings.run_root)
         inventory, witnesses = Inventory(backend), Witnesses()
@@ -171,6 +178,11 @@ class Serving:
             self.engine.refresh()
             self._thread("engine-stream", self._stream.run)
             self._thread("resync", self._stream.resync)
+        self._collected = self._metrics.collect_from(
+            phases=self._index.phases,
+            depth=self._queue.depth,
+            reachable=lambda: isinstance(self.engine.view, EngineView),
+        )
         self._thread("host-registration", self._registration.run)
         for number in range(WORKERS):
             self._thread(f"worker-{number}", self._work)
@@ -183,6 +195,8 @@ class Serving:
 
     def close(self) -> None:
         """Let each worker finish the effect it is at, and end."""
+        if self._collected is not None:
+            self._metrics.registry.unregister(self._collected)
         self._queue.close()
         self._registration.close()
         self._stream.close()
@@ -202,12 +216,15 @@ class Serving:
     def _work(self) -> None:
         while (uid := self._queue.get()) is not None:
             try:
-                self._reconcile(uid)
+                with self._metrics.reconcile_seconds.time():
+                    self._reconcile(uid)
             except ApiError as error:
+                self._metrics.reconcile_errors.labels(type(error).__name__).inc()
                 event(LOGGER, logging.WARNING, "api server silent", uid=uid, error=str(error))
                 self._queue.add_after(uid, API_RETRY_SECONDS)
             except Exception:
                 # A worker's edge: one session's fault must not end the others' service.
+                self._metrics.reconcile_errors.labels("Unexpected").inc()
                 LOGGER.exception("reconcile failed; it is tried again", extra={"uid": uid})
                 self._queue.add_after(uid, FAULT_RETRY_SECONDS)
             finally:
@@ -243,10 +260,6 @@ class Serving:
     def has(self, uid: str) -> bool:
         """Whether a manifest of this session is on this host."""
         return self._index.get(uid) is not None
-
-    def depth(self) -> int:
-        """Return how many sessions wait for a worker."""
-        return self._queue.depth()
 
 
 def _source_policy(settings: Settings) -> SourcePolicy:

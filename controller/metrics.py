@@ -1,0 +1,89 @@
+"""What a controller tells Prometheus; nothing is exported that nothing sets.
+
+Served on loopback: sessions reach the host by the bridge's gateway (settled.md, *Hardening*).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from wsgiref.simple_server import WSGIServer
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, start_http_server
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from controller import __version__
+from controller.api.vocabulary import Phase
+
+_BUCKETS = (0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 30, 60)
+
+
+class Metrics:
+    """The metrics of one controller process, in a registry of their own."""
+
+    def __init__(self) -> None:
+        """Register everything that is counted as it happens."""
+        self.registry = CollectorRegistry()
+        self.reconcile_seconds = Histogram(
+            "sessionkeeper_reconcile_duration_seconds",
+            "How long one pass over one session took.",
+            buckets=_BUCKETS,
+            registry=self.registry,
+        )
+        self.reconcile_errors = Counter(
+            "sessionkeeper_reconcile_errors",
+            "Passes that ended in an error and are tried again.",
+            ("error",),
+            registry=self.registry,
+        )
+
+    def collect_from(
+        self,
+        *,
+        phases: Callable[[], Mapping[Phase, int]],
+        depth: Callable[[], int],
+        reachable: Callable[[], bool],
+    ) -> Collector:
+        """Register what is read at each scrape, and return it so that it can be taken off."""
+        collector = _State(phases, depth, reachable)
+        self.registry.register(collector)
+        return collector
+
+    def serve(self, port: int) -> WSGIServer:
+        """Serve on loopback. Raises OSError where the port is taken."""
+        server, _ = start_http_server(port, addr="127.0.0.1", registry=self.registry)
+        return server
+
+
+class _State(Collector):
+    def __init__(
+        self,
+        phases: Callable[[], Mapping[Phase, int]],
+        depth: Callable[[], int],
+        reachable: Callable[[], bool],
+    ) -> None:
+        self._phases = phases
+        self._depth = depth
+        self._reachable = reachable
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families()
+
+    def _families(self) -> Iterator[Metric]:
+        build = GaugeMetricFamily(
+            "sessionkeeper_build_info", "The version that runs.", labels=("version",)
+        )
+        build.add_metric((__version__,), 1)
+        yield build
+        sessions = GaugeMetricFamily(
+            "sessionkeeper_sessions", "Sessions of this host by phase.", labels=("phase",)
+        )
+        for phase, count in self._phases().items():
+            sessions.add_metric((str(phase),), count)
+        yield sessions
+        yield GaugeMetricFamily(
+            "sessionkeeper_queue_depth", "Sessions that wait for a worker.", value=self._depth()
+        )
+        yield GaugeMetricFamily(
+            "sessionkeeper_backend_up",
+            "1 while the engine answers and is the one we know.",
+            value=float(self._reachable()),
+        )
