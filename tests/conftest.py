@@ -1,7 +1,9 @@
 """The environment of the tests that need real parts; started once, by the first that asks."""
 
-from collections.abc import Iterator
+import signal
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,20 +11,37 @@ from tests.cluster.environment import Cluster
 from tests.cluster.outer_engine import outer_engine
 
 
+def pytest_configure() -> None:
+    """End on SIGTERM as on Ctrl-C: what was started is stopped and removed."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the last lines of every part under a failure of a test that used them."""
+    report = yield
+    parts: dict[str, Any] = getattr(item, "funcargs", {})
+    cluster = parts.get("cluster") or parts.get("prepared_cluster")
+    if report.failed and isinstance(cluster, Cluster):
+        report.sections.append(("etcd, API server and engine", cluster.logs()))
+    return report
+
+
 @pytest.fixture(scope="session")
 def prepared_cluster() -> Iterator[Cluster]:
     """Images and files of this run; nothing is started yet."""
-    with pytest.MonkeyPatch.context() as patch, outer_engine() as outer:
-        patch.setenv("DOCKER_HOST", outer)
+    with outer_engine() as outer:
         made = Cluster(outer)
         yield made
         made.down()
 
 
 @pytest.fixture(scope="session")
-def docker_compose_command() -> str:
+def docker_compose_command(prepared_cluster: Cluster) -> str:
     """Debian has the stand-alone command only."""
-    return "docker-compose"
+    return f"docker-compose -H {prepared_cluster.outer}"
 
 
 @pytest.fixture(scope="session")

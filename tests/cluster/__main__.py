@@ -104,8 +104,8 @@ kubectl get sessions --watch
 # Work in it, then see it survive:
 docker exec -it "$(docker ps -q -f label=sessionkeeper.io/name=first \\
   -f label=sessionkeeper.io/component=session)" sh
-docker -H {record["outer"]} kill -s KILL {record["project"]}_engine_1
-docker -H {record["outer"]} start {record["project"]}_engine_1
+docker -H {record["outer"]} kill -s KILL {record["project"]}-engine
+docker -H {record["outer"]} start {record["project"]}-engine
 
 # The controller's log is {record["log"]}; `make down` ends all of this.
 """

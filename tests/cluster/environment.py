@@ -7,12 +7,10 @@ that two runs side by side do not meet.
 import json
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from string import Template
@@ -20,12 +18,14 @@ from typing import Any, Final
 
 from tests.cluster.binaries import kube_apiserver
 from tests.cluster.cache import say
+from tests.cluster.command import run, wait_until
 from tests.cluster.images import base_image, load_session_image
 from tests.cluster.outer_engine import CLAMP, answers, needs_clamp, outer_engine, runtime_flags
+from tests.cluster.ports import Port
+from tests.cluster.removal import remove_project
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _COMPOSE: Final = Path(__file__).with_name("docker-compose.yaml")
-_READY_SECONDS: Final = 90.0
 _APISERVER: Final = """\
 exec /usr/local/bin/kube-apiserver \\
   --etcd-servers=http://etcd:2379 --secure-port=6443 --bind-address=0.0.0.0 \\
@@ -36,13 +36,12 @@ exec /usr/local/bin/kube-apiserver \\
   --token-auth-file=/run/apiserver/tokens.csv --authorization-mode=RBAC \\
   --service-cluster-ip-range=10.99.0.0/16 --allow-privileged \\
   --audit-policy-file=/run/apiserver/audit-policy.yaml --audit-log-path=/run/apiserver/audit.log \\
+  --audit-log-maxsize=10000 \\
   --advertise-address="$(hostname -i)"
 """
 _ENGINE: Final = """\
 rm -f /run-engine/docker.sock /var/run/docker.pid
-cat /proc/sys/kernel/random/uuid > /tmp/boot-id
-mount --bind /tmp/boot-id /proc/sys/kernel/random/boot_id
-exec dockerd -H unix:///run-engine/docker.sock --data-root /var/lib/docker \\
+exec dockerd -H unix:///run-engine/docker.sock -G $group --data-root /var/lib/docker \\
   --default-address-pool base=10.200.0.0/13,size=24 $flags >>/run-engine/dockerd.log 2>&1
 """
 _AUDIT: Final = """\
@@ -59,16 +58,18 @@ class Cluster:
     def __init__(self, outer: str) -> None:
         """Prepare images and files on the outer engine at `outer`; start nothing."""
         self.outer = outer
+        own = os.environ.get("SESSIONKEEPER_TEST_KUBECONFIG")
+        self.foreign_api = bool(own)
+        self._base_image = base_image(outer)
+        self._kube_apiserver = Path("/bin/false") if own else kube_apiserver()
+        self._port = Port.reserve()
         self.project = f"sktest{uuid.uuid4().hex[:8]}"
         self.run_dir = Path(tempfile.mkdtemp(prefix="sk-"))
         self.work_dir = self.run_dir / "work"
         self.compose_file = self.run_dir / "docker-compose.yaml"
         self.docker_host = f"unix://{self.run_dir}/engine/docker.sock"
         self.session_image = ""
-        own = os.environ.get("SESSIONKEEPER_TEST_KUBECONFIG")
-        self.foreign_api = own is not None
         self.kubeconfig = Path(own) if own else self.run_dir / "kubeconfig"
-        self.api_port = _free_port()
         self.work_dir.mkdir()
         self._write_engine()
         if not self.foreign_api:
@@ -80,7 +81,9 @@ class Cluster:
         directory.mkdir()
         shutil.copy2(CLAMP, directory / "clamp")
         flags = " ".join(runtime_flags("/run-engine/clamp")) if needs_clamp() else ""
-        (directory / "start.sh").write_text(_ENGINE.replace("$flags", flags))
+        (directory / "start.sh").write_text(
+            _ENGINE.replace("$flags", flags).replace("$group", str(os.getgid()))
+        )
 
     def _write_apiserver(self) -> None:
         directory = self.run_dir / "apiserver"
@@ -93,12 +96,13 @@ class Cluster:
         )  # fmt: skip
         (directory / "start.sh").write_text(_APISERVER)
         (directory / "audit-policy.yaml").write_text(_AUDIT)
+        (directory / "audit.log").touch()
         (directory / "tokens.csv").write_text("admin-token,admin,admin,system:masters\n")
         self.kubeconfig.write_text(self.kubeconfig_for("admin-token"))
 
     def kubeconfig_for(self, token: str) -> str:
         """Return the text of a kubeconfig for a token of this API server."""
-        server = f"https://127.0.0.1:{self.api_port}"
+        server = f"https://127.0.0.1:{self._port.number}"
         certificate = str(self.run_dir / "apiserver/tls.crt")
         return json.dumps(
             {
@@ -118,9 +122,10 @@ class Cluster:
 
     def _render(self) -> None:
         values = {
-            "base_image": base_image(self.outer),
-            "kube_apiserver": kube_apiserver(),
-            "api_port": self.api_port,
+            "base_image": self._base_image,
+            "kube_apiserver": self._kube_apiserver,
+            "api_port": self._port.number,
+            "project": self.project,
             "run_dir": self.run_dir,
             "work_dir": self.work_dir,
         }
@@ -128,7 +133,7 @@ class Cluster:
 
     def compose(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run docker-compose on this run's project."""
-        return _run(
+        return run(
             ["docker-compose", "-H", self.outer, "-p", self.project, "-f", str(self.compose_file),
              *arguments],
             check=check,
@@ -145,8 +150,8 @@ class Cluster:
 
     def ready(self) -> None:
         """Wait until API server and engine answer, then install CRDs and the session image."""
-        _until(self._api_ready, "the API server answers")
-        _until(lambda: answers(self.docker_host), "the engine answers")
+        wait_until(self._api_ready, "the API server answers")
+        wait_until(lambda: answers(self.docker_host), "the engine answers")
         self.session_image = load_session_image(self.docker_host)
         self.apply_crds()
 
@@ -164,8 +169,19 @@ class Cluster:
             )  # fmt: skip
 
     def down(self) -> None:
-        """Stop and remove everything of this run."""
-        self.compose("down", "-v", "-t", "0", "--remove-orphans", check=False)
+        """Stop and remove everything of this run; a second interrupt does not cut this short."""
+        remove_project(self.outer, self.project)
+        self._remove_files()
+        self._port.release()
+
+    def _remove_files(self) -> None:
+        """Remove the run's directory, with what containers wrote there as root."""
+        if os.geteuid() != 0:
+            run(
+                ["docker", "-H", self.outer, "run", "--rm", "-v", f"{self.run_dir}:/run-dir",
+                 self._base_image, "find", "/run-dir", "-mindepth", "1", "-delete"],
+                check=False,
+            )  # fmt: skip
         shutil.rmtree(self.run_dir, ignore_errors=True)
 
     def kubectl(
@@ -176,15 +192,19 @@ class Cluster:
     ) -> subprocess.CompletedProcess[str]:
         """Run kubectl against this run's API server, whatever KUBECONFIG says."""
         command = ["kubectl", "--kubeconfig", str(self.kubeconfig), *arguments]
-        return _run(command, check=check, text=stdin)
+        return run(command, check=check, stdin=stdin)
+
+    def load_image(self, archive: Path) -> None:
+        """Load images that `docker save` wrote into the engine that can die."""
+        self.docker("load", "--input", str(archive))
 
     def docker(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run the docker command against the engine that can die."""
-        return _run(["docker", "-H", self.docker_host, *arguments], check=check)
+        return run(["docker", "-H", self.docker_host, *arguments], check=check)
 
     def _outer(self, *arguments: str, service: str, check: bool = True) -> None:
-        container = f"{self.project}_{service}_1"
-        _run(["docker", "-H", self.outer, *arguments, container], check=check)
+        container = f"{self.project}-{service}"
+        run(["docker", "-H", self.outer, *arguments, container], check=check)
 
     def engine_kill(self) -> None:
         """Cut the power of the host: engine and all containers die at once."""
@@ -197,7 +217,7 @@ class Cluster:
     def engine_start(self) -> None:
         """Bring the host back and wait until its engine answers."""
         self._outer("start", service="engine")
-        _until(lambda: answers(self.docker_host), "the engine answers again")
+        wait_until(lambda: answers(self.docker_host), "the engine answers again")
 
     def engine_pause(self) -> None:
         """Freeze the host: its engine answers nothing, its containers stand still."""
@@ -214,7 +234,7 @@ class Cluster:
     def apiserver_start(self) -> None:
         """Start the API server and wait until it answers."""
         self._outer("start", service="apiserver")
-        _until(self._api_ready, "the API server answers again")
+        wait_until(self._api_ready, "the API server answers again")
 
     def audit_events(self) -> Iterator[dict[str, Any]]:
         """Yield what the API server was asked, oldest first."""
@@ -243,26 +263,3 @@ def cluster() -> Iterator[Cluster]:
             yield made
         finally:
             made.down()
-
-
-def _run(
-    command: list[str], *, check: bool, text: str | None = None
-) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=300)
-    if check and done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
-    return done
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _until(probe: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + _READY_SECONDS
-    while not probe():
-        if time.monotonic() > end:
-            raise RuntimeError(f"not within {_READY_SECONDS:.0f} s: {what}")
-        time.sleep(0.1)
