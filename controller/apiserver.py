@@ -18,9 +18,10 @@ from typing import Any, Final
 
 import pykube
 import requests
+import yaml
 
 from controller import __version__
-from controller.api.names import API_VERSION, HOSTS, SESSIONS
+from controller.api.names import API_VERSION, HOSTS, POLICIES, SESSIONS
 
 _TIMEOUT: Final = (5.0, 20.0)
 _MERGE: Final = "application/merge-patch+json"
@@ -73,25 +74,42 @@ def _leases(namespace: str, name: str = "") -> str:
 class ApiServer:
     """A client of one API server; safe to use from several threads, one connection each."""
 
-    def __init__(self, config: pykube.KubeConfig) -> None:
-        """Use a configuration; nothing is asked yet."""
+    def __init__(
+        self, config: pykube.KubeConfig, *, timeout: tuple[float, float] = _TIMEOUT
+    ) -> None:
+        """Use a configuration, with seconds to connect and to read; nothing is asked yet."""
         self._config = config
+        self._timeout = timeout
         self._local = threading.local()
+
+    def hurried(self, timeout: tuple[float, float]) -> "ApiServer":
+        """Return a client of the same server that gives up sooner."""
+        return ApiServer(self._config, timeout=timeout)
 
     @classmethod
     def connect(cls, kubeconfig: Path | None = None) -> "ApiServer":
         """Use a kubeconfig file, or what the environment offers: in-cluster, then the user's."""
         try:
             if kubeconfig is not None:
-                return cls(pykube.KubeConfig.from_file(str(kubeconfig)))
-            return cls(pykube.KubeConfig.from_env())
+                config = pykube.KubeConfig.from_file(str(kubeconfig))
+            else:
+                config = pykube.KubeConfig.from_env()
+            for part in ("cluster", "user"):
+                getattr(config, part)
         except (OSError, pykube.exceptions.PyKubeError) as error:
             raise ApiUnreachable(f"No configuration of an API server was found: {error}") from error
+        except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
+            where = kubeconfig or "in the environment"
+            kind = type(error).__name__
+            raise ApiUnreachable(
+                f"The kubeconfig {where} can not be used ({kind}: {error})."
+            ) from error
+        return cls(config)
 
     def _client(self) -> pykube.HTTPClient:
         client = getattr(self._local, "client", None)
         if client is None:
-            client = pykube.HTTPClient(self._config, timeout=_TIMEOUT[1])
+            client = pykube.HTTPClient(self._config, timeout=self._timeout[1])
             client.session.headers["User-Agent"] = f"sessionkeeper/{__version__}"
             self._local.client = client
         return client
@@ -114,7 +132,7 @@ class ApiServer:
                 data=None if body is None else json.dumps(body),
                 headers={"Content-Type": content_type, "Accept": "application/json"},
                 params=dict(parameters or {}),
-                timeout=_TIMEOUT,
+                timeout=self._timeout,
             )
         except (requests.RequestException, pykube.exceptions.PyKubeError) as error:
             self._local.client = None
@@ -303,6 +321,17 @@ class ApiServer:
         """Merge into the status of a SessionHost."""
         return self.request(
             "PATCH", f"{_hosts(name)}/status", body={"status": status}, content_type=_MERGE
+        )
+
+    def patch_policy_status(self, body: Mapping[str, Any], status: Mapping[str, Any]) -> None:
+        """Merge into the status of exactly this SessionPolicy."""
+        metadata = body["metadata"]
+        path = f"/apis/{API_VERSION}/namespaces/{metadata['namespace']}/{POLICIES}"
+        self.request(
+            "PATCH",
+            f"{path}/{metadata['name']}/status",
+            body={"metadata": _precondition(metadata["uid"], None), "status": status},
+            content_type=_MERGE,
         )
 
     def crd(self, plural: str) -> dict[str, Any]:

@@ -8,10 +8,11 @@ from typing import Any
 from wsgiref.simple_server import WSGIServer
 
 from controller.api.names import owner_of
-from controller.apiserver import ApiServer
+from controller.api.vocabulary import Phase
+from controller.apiserver import ApiError, ApiServer
 from controller.backends.docker import DockerBackend
 from controller.index import ManifestIndex
-from controller.lease import HostLease
+from controller.lease import HostLease, lease_name
 from controller.logs import event
 from controller.metrics import Metrics
 from controller.queue import Lane
@@ -21,10 +22,12 @@ from controller.serving import Serving, open_state_root
 from controller.sessions import SessionCache
 from controller.settings import Settings
 from controller.stateroot import lock
+from controller.unserved import POLICY_MESSAGE, not_served
 from controller.workspace.instances import InstanceStore, StorageFault
 
 LOGGER = logging.getLogger(__name__)
 REOPEN_SECONDS = 5.0
+LEASE_TIMEOUT = (2.0, 4.0)
 
 
 class Controller:
@@ -46,8 +49,12 @@ class Controller:
         self._serving: Serving | None = None
         self._metrics = Metrics()
         self._metrics_server: WSGIServer | None = None
+        self._term = 0
         self._lease = HostLease(
-            api, name=f"docker-{settings.host}", on_acquired=self._acquired, on_lost=self._lost
+            api.hurried(LEASE_TIMEOUT),
+            name=lease_name(settings.host),
+            on_acquired=self._acquired,
+            on_lost=self._lost,
         )
 
     def start(self) -> None:
@@ -76,6 +83,17 @@ class Controller:
         if self._ours(body, serving) and self._cache.put(body) and serving is not None:
             serving.wake((uid,), Lane.MASS if kind is None else Lane.PROMPT)
 
+    def refuse_policy(self, body: Mapping[str, Any]) -> None:
+        """Say in a SessionPolicy that it is not served, once for each of its generations."""
+        status, generation = body.get("status") or {}, body["metadata"].get("generation", 0)
+        conditions = not_served(status, generation=generation, message=POLICY_MESSAGE)
+        if status.get("conditions") == conditions:
+            return
+        try:
+            self._api.patch_policy_status(body, {"conditions": conditions})
+        except ApiError as error:
+            event(LOGGER, logging.WARNING, "policy not refused", why=error)
+
     def _ours(self, body: Mapping[str, Any], serving: Serving | None) -> bool:
         """Hosts share an API server: each holds only its own sessions in memory."""
         docker = ((body.get("spec") or {}).get("backend") or {}).get("docker") or {}
@@ -84,28 +102,37 @@ class Controller:
         return serving is not None and serving.has(body["metadata"]["uid"])
 
     def _acquired(self) -> None:
-        threading.Thread(target=self._serve, name="serve", daemon=True).start()
+        with self._lock:
+            self._term += 1
+            term = self._term
+        threading.Thread(target=self._serve, args=(term,), name="serve", daemon=True).start()
 
-    def _serve(self) -> None:
+    def _serve(self, term: int) -> None:
         """Serve; while the state root can not be believed, only say so in every session."""
         said = ""
-        while self._lease.holds() and not self._stopping.is_set():
+        while self._may_serve(term):
             try:
-                record = open_state_root(
-                    self._settings, self._owner, had_sessions=self._had_sessions
-                )
-                self._open(record)
-            except StorageFault as error:
-                if error.message != said:
-                    said = error.message
+                self._open(term, self._record())
+            except (StorageFault, ApiError) as error:
+                if str(error) != said:
+                    said = str(error)
                     event(LOGGER, logging.ERROR, "state root refused", why=said)
-                    self._open(None)
+                    self._open(term, None)
                 self._stopping.wait(REOPEN_SECONDS)
                 continue
             return
 
-    def _open(self, record: HostRecord | None) -> None:
+    def _may_serve(self, term: int) -> bool:
+        return term == self._term and self._lease.holds() and not self._stopping.is_set()
+
+    def _record(self) -> HostRecord:
+        return open_state_root(self._settings, self._owner, had_sessions=self._had_sessions)
+
+    def _open(self, term: int, record: HostRecord | None) -> None:
+        """Serve anew, unless this term of the Lease ended meanwhile."""
         with self._lock, ExitStack() as held:
+            if not self._may_serve(term):
+                return
             self._held.close()
             if record is not None:
                 held.enter_context(lock(self._settings.state_root))
@@ -130,13 +157,17 @@ class Controller:
             self._held = held.pop_all()
 
     def _had_sessions(self) -> bool:
-        for uid in self._cache.uids():
-            status = (self._cache.get(uid) or {}).get("status") or {}
-            if status.get("servedBy") == self._owner and status.get("runId"):
-                return True
+        """Ask the server itself: the watch may not have listed anything yet (law 3)."""
+        for namespace in self._settings.namespaces or (None,):
+            for session in self._api.list_sessions(namespace):
+                status = session.get("status") or {}
+                gone = status.get("phase") == Phase.PURGED
+                if status.get("servedBy") == self._owner and status.get("runId") and not gone:
+                    return True
         return False
 
     def _lost(self) -> None:
         with self._lock:
+            self._term += 1
             self._serving = None
             self._held.close()

@@ -132,6 +132,9 @@ def _rights(namespaces: Sequence[str]) -> Iterator[_Right]:
         yield _Right(group=GROUP, resource=SESSIONS, verbs=verbs, namespace=namespace)
         status = f"{SESSIONS}/status"
         yield _Right(group=GROUP, resource=status, verbs=("patch",), namespace=namespace)
+        yield _Right(group=GROUP, resource=POLICIES, verbs=("list", "watch"), namespace=namespace)
+        status = f"{POLICIES}/status"
+        yield _Right(group=GROUP, resource=status, verbs=("patch",), namespace=namespace)
     yield _Right(
         group="coordination.k8s.io",
         resource="leases",

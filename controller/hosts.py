@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from controller.api.vocabulary import Phase
@@ -18,10 +18,11 @@ from controller.logs import event
 from controller.reconcile.case import EngineView
 from controller.reconcile.facts import Unknown
 from controller.reconcile.statuspatch import merge_patch
+from controller.unserved import DRAIN_MESSAGE, not_served
 
 LOGGER = logging.getLogger(__name__)
 CHECK_SECONDS: Final = 2.0
-REREAD_SECONDS: Final = 300.0
+REREAD_SECONDS: Final = 30.0
 REFUSED_SECONDS: Final = 60.0
 _MESSAGE_LENGTH: Final = 1024
 
@@ -33,12 +34,18 @@ class HostReport:
     engine: EngineView | Unknown
     allows: tuple[str, ...]
     phases: Mapping[Phase, int]
+    drain_asked: bool = False
+    generation: int = 0
 
 
 def host_status(report: HostReport, previous: Mapping[str, Any]) -> dict[str, Any]:
     """Return the status of a host; an engine that is silent keeps what was known of it."""
     sessions = {str(phase): count for phase, count in sorted(report.phases.items()) if count}
     status: dict[str, Any] = {"allows": list(report.allows), "sessions": sessions}
+    if report.drain_asked:
+        status["conditions"] = not_served(
+            previous, generation=report.generation, message=DRAIN_MESSAGE
+        )
     if isinstance(report.engine, Unknown):
         kept = ("engineId", "bootId", "epoch", "version")
         status |= {key: previous[key] for key in kept if key in previous}
@@ -74,6 +81,8 @@ class HostRegistration:
         self._reread_seconds = reread_seconds
         self._sent: dict[str, Any] | None = None
         self._stored: dict[str, Any] = {}
+        self._drain_asked = False
+        self._generation = 0
         self._reread_at = 0.0
         self._closed = threading.Event()
         self._said = ""
@@ -105,7 +114,8 @@ class HostRegistration:
         sent = self._sent
         if sent is None or time.monotonic() >= self._reread_at:
             sent = self._read(sent)
-        status = host_status(self._report(), sent)
+        report = replace(self._report(), drain_asked=self._drain_asked, generation=self._generation)
+        status = host_status(report, sent)
         patch = merge_patch(sent, status)
         if patch:
             try:
@@ -127,6 +137,8 @@ class HostRegistration:
         except ApiAbsent:
             host = self._api.create_host(self._host)
         stored = dict(host.get("status") or {})
+        self._drain_asked = bool((host.get("spec") or {}).get("drain"))
+        self._generation = int(host["metadata"].get("generation", 0))
         self._reread_at = time.monotonic() + self._reread_seconds
         return sent if sent is not None and stored == self._stored else stored
 

@@ -30,7 +30,22 @@ def provably_ended(identity: str) -> bool:
     match = _IDENTITY.fullmatch(identity)
     if match is None or (match["boot"], match["space"]) != (_boot(), _pid_space()):
         return False
-    return _start_time(int(match["pid"])) != int(match["start"])
+    pid = int(match["pid"])
+    started = _start_time(pid)
+    if started is not None:
+        return started != int(match["start"])
+    return _runs_no_more(pid)
+
+
+def _runs_no_more(pid: int) -> bool:
+    """What /proc does not show may be hidden from us: only ESRCH, or our own zombie, is proof."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return Path(f"/proc/{pid}/stat").exists()
 
 
 def _boot() -> str:

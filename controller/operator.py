@@ -12,7 +12,7 @@ from typing import Any
 
 import kopf
 
-from controller.api.names import GROUP, KOPF_FINALIZER, KOPF_PREFIX, SESSIONS, VERSION
+from controller.api.names import GROUP, KOPF_FINALIZER, KOPF_PREFIX, POLICIES, SESSIONS, VERSION
 from controller.apiserver import ApiServer
 from controller.assembly import Controller
 from controller.logs import event as log
@@ -52,7 +52,9 @@ def run(settings: Settings, checkpoint: Checkpoint) -> int:
 def _register(registry: kopf.OperatorRegistry, settings: Settings, controller: Controller) -> None:
     @kopf.on.login(registry=registry)
     def login(**kwargs: Any) -> kopf.ConnectionInfo | None:
-        return kopf.login_with_kubeconfig(**kwargs) or kopf.login_with_service_account(**kwargs)
+        if settings.kubeconfig is not None:
+            return kopf.login_with_kubeconfig(**kwargs)
+        return kopf.login_with_service_account(**kwargs) or kopf.login_with_kubeconfig(**kwargs)
 
     @kopf.on.startup(registry=registry)
     async def started(settings: kopf.OperatorSettings, **_: Any) -> None:
@@ -66,6 +68,11 @@ def _register(registry: kopf.OperatorRegistry, settings: Settings, controller: C
     @kopf.on.event(GROUP, VERSION, SESSIONS, registry=registry)
     async def session_changed(event: Any, **_: Any) -> None:
         controller.delivered(event.get("type"), event["object"])
+
+    @kopf.on.event(GROUP, VERSION, POLICIES, registry=registry)
+    async def policy_changed(event: Any, **_: Any) -> None:
+        if event.get("type") != "DELETED":
+            await asyncio.to_thread(controller.refuse_policy, event["object"])
 
     log(LOGGER, logging.DEBUG, "wired", host=settings.host)
 

@@ -47,8 +47,11 @@ NOT_YET_SERVED: Mapping[str, str] = {
 }
 
 
-def _lookup(raw: Mapping[str, Any], path: str) -> object:
-    value: object = raw
+_RESOURCES = frozenset({("limits", "memory"), ("limits", "cpu")})
+
+
+def _lookup(raw: Mapping[str, Any], path: str) -> Any:
+    value: Any = raw
     for part in path.split("."):
         value = value.get(part) if isinstance(value, Mapping) else None
     return value
@@ -75,13 +78,31 @@ def _unserved_faults(raw: Mapping[str, Any]) -> list[SpecFault]:
     for index, entry in enumerate(raw.get("env") or ()):
         if entry.get("valueFrom"):
             faults.append(_not_yet(f"env[{index}].valueFrom", "values from references"))
+        elif "value" not in entry:
+            faults.append(_invalid(f"env[{index}]", "one of value and valueFrom must be set."))
     for index, mount in enumerate(raw.get("mounts") or ()):
-        for source in ("git", "persistentVolumeClaim"):
-            if mount.get(source):
-                faults.append(_not_yet(f"mounts[{index}].{source}", f"mounts from {source}"))
-        if mount.get("isolation") != Isolation.SHARED:
-            what = f"isolation {mount.get('isolation')}; use Shared"
-            faults.append(_not_yet(f"mounts[{index}].isolation", what))
+        faults += _unserved_mount(f"mounts[{index}]", mount)
+    for kind in ("requests", "limits"):
+        for name in _lookup(raw, f"resources.{kind}") or ():
+            if (kind, name) not in _RESOURCES:
+                faults.append(_not_yet(f"resources.{kind}.{name}", f"{kind} of {name}"))
+    return faults
+
+
+def _unserved_mount(field: str, mount: Mapping[str, Any]) -> list[SpecFault]:
+    faults = [
+        _not_yet(f"{field}.{source}", f"mounts from {source}")
+        for source in ("git", "persistentVolumeClaim")
+        if mount.get(source)
+    ]
+    isolation = mount.get("isolation")
+    if isolation != Isolation.SHARED:
+        message = f"spec.{field}.isolation: this release serves Shared only, not {isolation} yet."
+        faults.append(
+            SpecFault(field=f"{field}.isolation", reason=Reason.NOT_YET_SERVED, message=message)
+        )
+    elif mount.get("branch"):
+        faults.append(_invalid(f"{field}.branch", "a Shared mount has no branch of its own."))
     return faults
 
 
@@ -97,6 +118,8 @@ def _layout_faults(raw: Mapping[str, Any]) -> list[SpecFault]:
     taken = {str(home): "home", RUN_DIRECTORY: "the run directory"}
     paths = [("home.mountPath", str(home))]
     faults = []
+    if _meets_run_directory(str(home)):
+        faults.append(_invalid("home.mountPath", f"{home} meets {RUN_DIRECTORY}."))
     for index, mount in enumerate(raw.get("mounts") or ()):
         field, target = f"mounts[{index}]", str(mount.get("mountPath"))
         paths.append((f"{field}.mountPath", target))
@@ -107,6 +130,9 @@ def _layout_faults(raw: Mapping[str, Any]) -> list[SpecFault]:
             faults.append(_invalid(field, "exactly one of hostPath, git and PVC must be set."))
         if target in taken:
             faults.append(_invalid(f"{field}.mountPath", f"{target} is {taken[target]} already."))
+        elif _meets_run_directory(target):
+            message = f"{target} holds, or lies in, {RUN_DIRECTORY}, which is sessionkeeper's own."
+            faults.append(_invalid(f"{field}.mountPath", message))
         taken[target] = f"mount {mount.get('name')!r}"
     faults += [fault for field, path in paths if (fault := _path_fault(field, path))]
     backend = raw.get("backend") or {}
@@ -116,6 +142,11 @@ def _layout_faults(raw: Mapping[str, Any]) -> list[SpecFault]:
     if ("ref" in image) == ("build" in image):
         faults.append(_invalid("image", "exactly one of ref and build must be set."))
     return faults
+
+
+def _meets_run_directory(target: str) -> bool:
+    own, other = f"{RUN_DIRECTORY}/", f"{target}/"
+    return own.startswith(other) or other.startswith(own)
 
 
 class _Reader:
