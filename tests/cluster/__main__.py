@@ -3,18 +3,21 @@
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 from tests.cluster.cache import cache_directory, say
+from tests.cluster.command import running, wait_until
 from tests.cluster.environment import ROOT, Cluster
-from tests.cluster.outer_engine import lasting_engine
+from tests.cluster.outer_engine import answers, end_lasting_engine, lasting_engine
+from tests.cluster.removal import remove_project
 
 _HOST = "local"
+_COMMAND = "controller"
 
 
 def _record() -> Path:
@@ -45,24 +48,65 @@ def _read() -> dict[str, Any] | None:
 
 def _up() -> int:
     record = _read()
-    if record is not None:
+    if record is not None and running(record["controller"], _COMMAND):
         say("it is up already")
         _print_environment(record)
         return 0
-    made = Cluster(lasting_engine())
-    say("starting etcd, API server and engine")
-    made.up()
+    if record is not None:
+        say("what was up has ended by itself; what is left of it is removed first")
+        _down(record)
+    try:
+        made = Cluster(lasting_engine(), shared=_shared())
+        try:
+            say("starting etcd, API server, engine and controller")
+            made.up()
+            record = _start_controller(made)
+        except BaseException:
+            made.down()
+            raise
+    except BaseException:
+        end_lasting_engine()
+        raise
+    _record().write_text(json.dumps(record))
+    _print_environment(record)
+    return 0
+
+
+def _shared() -> tuple[Path, ...]:
+    """The current directory, for sessions to work in; never all of the machine."""
+    here = Path.cwd()
+    return () if here == Path("/") else (here,)
+
+
+def _start_controller(made: Cluster) -> dict[str, Any]:
     log = made.run_dir / "controller.log"
     command = [
-        sys.executable, "-m", "controller", "run", "--host", _HOST, "--all-namespaces",
+        sys.executable, "-m", _COMMAND, "run", "--host", _HOST, "--all-namespaces",
         "--kubeconfig", str(made.kubeconfig), "--docker-host", made.docker_host,
         "--state-root", str(made.work_dir / "state"), "--run-root", str(made.work_dir / "run"),
+        "--allow-security", "baseline",
+        *(f"--allow-source={path}" for path in made.shared),
     ]  # fmt: skip
     with log.open("ab") as stream:
         controller = subprocess.Popen(
             command, cwd=ROOT, stdout=stream, stderr=stream, start_new_session=True
         )
-    record = {
+
+    def serves() -> bool:
+        if controller.poll() is not None:
+            raise RuntimeError(f"the controller ended:\n{log.read_text(errors='replace')[-4000:]}")
+        host = made.kubectl(
+            "get", "sessionhost", _HOST, "-o", "jsonpath={.status.reachable}", check=False
+        )
+        return host.stdout == "true"
+
+    try:
+        wait_until(serves, "the controller serves its host")
+    except BaseException:
+        controller.kill()
+        controller.wait()
+        raise
+    return {
         "project": made.project,
         "outer": made.outer,
         "run_dir": str(made.run_dir),
@@ -70,23 +114,42 @@ def _up() -> int:
         "docker_host": made.docker_host,
         "controller": controller.pid,
         "image": made.session_image,
+        "shared": [str(path) for path in made.shared],
         "log": str(log),
     }
-    _record().write_text(json.dumps(record))
-    _print_environment(record)
-    return 0
 
 
 def _print_environment(record: dict[str, Any]) -> None:
-    session = Path("session.yaml")
     sys.stdout.write(
         f"""
 # For kubectl and docker in this shell:
 export KUBECONFIG={record["kubeconfig"]}
 export DOCKER_HOST={record["docker_host"]}
 
-# A first session of your own:
-cat > {session} <<'YAML'
+# A first session of your own{" in this directory" if record["shared"] else ""}:
+cat > session.yaml <<'YAML'
+{_session(record)}
+YAML
+kubectl apply -f session.yaml
+kubectl get sessions
+
+# Work in it:
+docker exec -it "$(docker ps -q -f label=sessionkeeper.io/name=first \\
+  -f label=sessionkeeper.io/component=session)" sh
+
+# Cut the power of its host, bring the host back, and see the session return:
+docker -H {record["outer"]} kill -s KILL {record["project"]}-engine
+docker -H {record["outer"]} start {record["project"]}-engine
+kubectl get sessions --watch
+
+# The controller's log is {record["log"]}
+# `make down` ends all of this.
+"""
+    )
+
+
+def _session(record: dict[str, Any]) -> str:
+    text = f"""\
 apiVersion: sessionkeeper.io/v1alpha1
 kind: SessionInstance
 metadata:
@@ -94,50 +157,40 @@ metadata:
 spec:
   workspace: mine
   role: shell
-  agent: sh
+  agent: me
   backend: {{docker: {{host: {_HOST}}}}}
-  image: {{ref: "{record["image"]}"}}
-YAML
-kubectl apply -f {session}
-kubectl get sessions --watch
-
-# Work in it, then see it survive:
-docker exec -it "$(docker ps -q -f label=sessionkeeper.io/name=first \\
-  -f label=sessionkeeper.io/component=session)" sh
-docker -H {record["outer"]} kill -s KILL {record["project"]}-engine
-docker -H {record["outer"]} start {record["project"]}-engine
-
-# The controller's log is {record["log"]}; `make down` ends all of this.
-"""
-    )
+  image: {{ref: "{record["image"]}"}}"""
+    for path in record["shared"]:
+        owner = Path(path).stat()
+        security = "" if owner.st_uid else "\n  security: Baseline"
+        text += f"""{security}
+  user: "{owner.st_uid}:{owner.st_gid}"
+  workingDir: /here
+  mounts:
+    - {{name: here, mountPath: /here, isolation: Shared, hostPath: {json.dumps(path)}}}"""
+    return text
 
 
 def _down(record: dict[str, Any]) -> int:
-    try:
-        os.kill(record["controller"], signal.SIGTERM)
-        _wait_for_end(record["controller"])
-    except ProcessLookupError:
-        say("the controller had ended already")
-    compose = [
-        "docker-compose", "-H", record["outer"], "-p", record["project"],
-        "-f", f"{record['run_dir']}/docker-compose.yaml",
-    ]  # fmt: skip
-    done = subprocess.run(
-        [*compose, "down", "-v", "-t", "0"], capture_output=True, text=True, timeout=120
-    )
-    if done.returncode != 0:
-        sys.stderr.write(done.stderr)
-        return 1
-    subprocess.run(["rm", "-rf", record["run_dir"]], check=True, timeout=60)
+    _end_controller(record["controller"])
+    if answers(record["outer"]):
+        remove_project(record["outer"], record["project"])
+    shutil.rmtree(record["run_dir"], ignore_errors=True)
+    end_lasting_engine()
     _record().unlink()
     say("everything of it is stopped and removed")
     return 0
 
 
-def _wait_for_end(pid: int) -> None:
-    end = time.monotonic() + 30
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < end:
-        time.sleep(0.1)
+def _end_controller(pid: int) -> None:
+    if not running(pid, _COMMAND):
+        return
+    os.kill(pid, signal.SIGTERM)
+    try:
+        wait_until(lambda: not running(pid, _COMMAND), "the controller ended", seconds=30)
+    except RuntimeError as error:
+        say(f"{error}; it is killed")
+        os.kill(pid, signal.SIGKILL)
 
 
 if __name__ == "__main__":

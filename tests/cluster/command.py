@@ -3,6 +3,7 @@
 import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 _SECONDS: Final = 90.0
@@ -33,3 +34,14 @@ def wait_until(probe: Callable[[], bool], what: str, *, seconds: float = _SECOND
         if time.monotonic() > end:
             raise RuntimeError(f"not within {seconds:.0f} s: {what}")
         time.sleep(0.1)
+
+
+def running(pid: int, word: str) -> bool:
+    """Whether a process runs and has a word in its command line: its number may be another's now.
+
+    One that has ended has no command line, also when nobody has reaped it.
+    """
+    try:
+        return word.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -55,9 +55,13 @@ rules: [{level: Metadata}]
 class Cluster:
     """A run's environment; `up` starts it, `down` leaves nothing of it."""
 
-    def __init__(self, outer: str) -> None:
-        """Prepare images and files on the outer engine at `outer`; start nothing."""
+    def __init__(self, outer: str, *, shared: tuple[Path, ...] = ()) -> None:
+        """Prepare images and files on the outer engine at `outer`; start nothing.
+
+        The directories in `shared` are there for the engine too.
+        """
         self.outer = outer
+        self.shared = shared
         own = os.environ.get("SESSIONKEEPER_TEST_KUBECONFIG")
         self.foreign_api = bool(own)
         self._base_image = base_image(outer)
@@ -70,6 +74,13 @@ class Cluster:
         self.docker_host = f"unix://{self.run_dir}/engine/docker.sock"
         self.session_image = ""
         self.kubeconfig = Path(own) if own else self.run_dir / "kubeconfig"
+        try:
+            self._write()
+        except BaseException:
+            self.down()
+            raise
+
+    def _write(self) -> None:
         self.work_dir.mkdir()
         self._write_engine()
         if not self.foreign_api:
@@ -127,9 +138,17 @@ class Cluster:
             "api_port": self._port.number,
             "project": self.project,
             "run_dir": self.run_dir,
-            "work_dir": self.work_dir,
+            "engine_volumes": json.dumps(self._engine_volumes()),
         }
         self.compose_file.write_text(Template(_COMPOSE.read_text()).safe_substitute(values))
+
+    def _engine_volumes(self) -> list[dict[str, str]]:
+        """The engine's store, its socket, and directories under the names that they have here."""
+        return [
+            {"type": "volume", "source": "engine-data", "target": "/var/lib/docker"},
+            _bind(self.run_dir / "engine", "/run-engine"),
+            *(_bind(path, str(path)) for path in (self.work_dir, *self.shared)),
+        ]
 
     def compose(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run docker-compose on this run's project."""
@@ -250,6 +269,12 @@ class Cluster:
         if engine_log.exists():
             parts.append(engine_log.read_text(errors="replace")[-4000:])
         return "\n".join(parts)
+
+
+def _bind(path: Path, target: str) -> dict[str, str]:
+    """A bind mount as docker-compose wants it: a dollar sign is written twice."""
+    source, target = str(path).replace("$", "$$"), target.replace("$", "$$")
+    return {"type": "bind", "source": source, "target": target}
 
 
 @contextmanager
