@@ -135,7 +135,8 @@ class Controller:
                 return
             self._held.close()
             if record is not None:
-                held.enter_context(lock(self._settings.state_root))
+                state_root, lease = self._settings.state_root, self._lease
+                held.enter_context(lock(state_root, lease.identity, lease.predecessor))
             backend = DockerBackend(docker_host=self._settings.docker_host, owner=self._owner)
             held.callback(backend.close)
             serving = Serving(

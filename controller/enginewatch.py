@@ -19,7 +19,7 @@ from controller.reconcile.case import EngineView
 from controller.reconcile.engine import HostRecord, SentinelMissing, judge_engine
 from controller.reconcile.facts import Unknown
 from controller.workspace.durable import write_durably
-from controller.workspace.instances import StorageFault
+from controller.workspace.instances import StorageFault, storage_fault
 
 _CONVERTER = make_converter(forbid_extra_keys=True)
 _MARKER = "host.json"
@@ -49,10 +49,7 @@ def write_record(state_root: Path, record: HostRecord) -> None:
     try:
         write_durably(state_root / _MARKER, _CONVERTER.dumps(record))
     except OSError as error:
-        raise StorageFault(
-            Reason.STATE_ROOT_NOT_WRITABLE,
-            f"{state_root} can not be written ({error.strerror}).",
-        ) from error
+        raise storage_fault(error, state_root) from error
 
 
 class EngineWatch:

@@ -80,6 +80,11 @@ class HostLease:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
 
+    @property
+    def predecessor(self) -> str:
+        """Whose Lease this process took over, or nothing."""
+        return self._predecessor
+
     def holds(self) -> bool:
         """Whether this process may act now.
 

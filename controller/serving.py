@@ -32,7 +32,7 @@ from controller.reconcile.reconciler import Reconciler
 from controller.reconcile.witnesses import Witnesses
 from controller.sessions import SessionCache
 from controller.settings import Settings
-from controller.workspace.instances import InstanceStore, StorageFault
+from controller.workspace.instances import InstanceStore, StorageFault, storage_fault
 from controller.workspace.rundir import RunDirectories
 from controller.workspace.sources import SourcePolicy
 
@@ -72,10 +72,7 @@ def open_state_root(
         settings.state_root.chmod(0o700)
         (settings.state_root / "sessions").mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
-        raise StorageFault(
-            Reason.STATE_ROOT_NOT_WRITABLE,
-            f"{settings.state_root} can not be written ({error.strerror}).",
-        ) from error
+        raise storage_fault(error, settings.state_root) from error
     write_record(settings.state_root, record)
     return record
 

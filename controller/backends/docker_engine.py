@@ -25,7 +25,7 @@ class TimeLimits:
     """How long one call may take, in seconds; `pull_idle` is the longest silence of a pull."""
 
     read: int = 10
-    change: int = 120
+    change: int = 60
     pull_idle: int = 300
     pull_total: int = 3600
 

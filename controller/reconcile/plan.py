@@ -138,10 +138,13 @@ def _engine(case: Case) -> Plan | None:
     """Unreachable is not gone: the phase is frozen until the engine we know answers (law 3)."""
     for fact in (case.engine, case.backend):
         if isinstance(fact, Unknown):
-            return frozen(case, Hold(reason=fact.reason, message=fact.message, backend=True))
+            silent = fact.reason in _SILENT
+            hold = Hold(reason=fact.reason, message=fact.message, backend=silent)
+            return frozen(case, hold)
     return None
 
 
+_SILENT = frozenset({Reason.ENGINE_UNREACHABLE, Reason.TIMEOUT, Reason.ENGINE_REPLACED})
 _GUARDS: tuple[Callable[[Case], Plan | None], ...] = (
     _not_ours,
     _deleted,

@@ -40,7 +40,8 @@ class StorageFault(Exception):
         self.message = message
 
 
-def _fault(error: OSError, path: Path) -> StorageFault:
+def storage_fault(error: OSError, path: Path) -> StorageFault:
+    """Return what an error of the file system means for the owner of the host."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return StorageFault(Reason.NO_SPACE, f"The disk of {path} is full; nothing was changed.")
     return StorageFault(
@@ -132,7 +133,7 @@ class InstanceStore:
                 sync_directory(self._sessions)
             write_durably(directory / _MANIFEST, to_json(manifest))
         except OSError as error:
-            raise _fault(error, self._root) from error
+            raise storage_fault(error, self._root) from error
 
     def prepare_home(self, uid: str, user: str) -> None:
         """Make the home where it never was, for a numeric `uid[:gid]`. Raises StorageFault."""
@@ -142,7 +143,7 @@ class InstanceStore:
             home.mkdir(mode=0o700, exist_ok=True)
             os.chown(home, int(owner), int(group or owner), follow_symlinks=False)
         except OSError as error:
-            raise _fault(error, home) from error
+            raise storage_fault(error, home) from error
 
     def remove(self, uid: str) -> None:
         """Remove a session's directory, the manifest last, so that a crash leaves it honest.
@@ -160,7 +161,7 @@ class InstanceStore:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise _fault(error, directory) from error
+            raise storage_fault(error, directory) from error
 
     def archive(self, uid: str, record: Mapping[str, Any]) -> Path | None:
         """Move a session's directory whole to the archive; None if it is there no more.
@@ -179,7 +180,7 @@ class InstanceStore:
             sync_directory(self._archive)
             sync_directory(self._sessions)
         except OSError as error:
-            raise _fault(error, directory) from error
+            raise storage_fault(error, directory) from error
         return target
 
     def _free_name(self, uid: str) -> Path:

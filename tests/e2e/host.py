@@ -233,6 +233,11 @@ class Host:
         assert code == 0, output
         return str(output.decode())
 
+    def pins(self) -> list[Any]:
+        """The image pins of this host."""
+        labels = [f"{LABEL_OWNER}={self.owner}", f"{LABEL_COMPONENT}=pin"]
+        return list(self.engine().containers.list(filters={"label": labels}))
+
     def networks(self) -> list[Any]:
         """The networks of this host's sessions."""
         return list(self.engine().networks.list(filters={"label": [f"{LABEL_OWNER}={self.owner}"]}))
@@ -256,7 +261,8 @@ class Host:
         self.cluster.kubectl("delete", "namespace", self.namespace, "--wait=false")
         engine = self.engine()
         label = {"label": [f"{LABEL_OWNER}={self.owner}"]}
-        for container in engine.containers.list(all=True, filters=label, sparse=True):
-            container.remove(force=True)
+        found = engine.containers.list(all=True, filters=label, sparse=True)
+        if found:
+            self.cluster.docker("rm", "-f", *(container.id for container in found), check=False)
         for network in self.networks():
-            network.remove()
+            self.cluster.docker("network", "rm", network.id, check=False)

@@ -127,6 +127,7 @@ def test_an_unreachable_engine_freezes_and_loses_nothing(idle_host: Host, engine
     host.apply("s")
     before = host.wait("s", "Running")
     started = host.container("s").attrs["State"]["StartedAt"]
+    eventually(host.pins, what="the last effect of the launch is done")
     engine.engine_pause()
     try:
         host.wait_condition("s", "BackendReachable", "False")

@@ -70,10 +70,7 @@ def test_purged_leaves_nothing(host: Host) -> None:
     host.wait("s", "Purged")
     nothing_runs(host, "s", uid)
     assert not directory.exists()
-    label = {"label": [f"sessionkeeper.io/owner={host.owner}", "sessionkeeper.io/component=pin"]}
-    eventually(
-        lambda: not host.engine().containers.list(all=True, filters=label), what="the pin goes"
-    )
+    eventually(lambda: not host.pins(), what="the pin goes")
     host.wait_condition("s", "Ready", "True", "Purged")
 
 

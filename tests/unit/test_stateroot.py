@@ -15,7 +15,7 @@ HOLD = """
 import sys
 from pathlib import Path
 from controller.stateroot import lock
-with lock(Path(sys.argv[1])):
+with lock(Path(sys.argv[1]), "holder", ""):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -39,7 +39,7 @@ def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 def refusal(state_root: Path) -> StorageFault:
     """Try to hold a state root that can not be held, and return why not."""
-    with pytest.raises(StorageFault) as caught, lock(state_root):
+    with pytest.raises(StorageFault) as caught, lock(state_root, "me", ""):
         pass
     return caught.value
 
@@ -49,19 +49,29 @@ def test_a_state_root_is_held_by_one_process(tmp_path: Path, holder: subprocess.
     assert refusal(tmp_path).reason is Reason.STATE_ROOT_IN_USE
 
 
+def test_a_frozen_predecessor_keeps_no_successor_out(
+    tmp_path: Path, holder: subprocess.Popen[str]
+) -> None:
+    """Whose Lease was taken over finds it lapsed before it acts; any other holder still counts."""
+    with pytest.raises(StorageFault), lock(tmp_path, "me", "somebody else"):
+        pass
+    with lock(tmp_path, "me", "holder"):
+        assert (tmp_path / ".lock").read_text().strip() == "me"
+
+
 def test_the_lock_dies_with_its_process(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
     """A killed controller leaves nothing to clean up."""
     holder.kill()
     holder.wait()
-    with lock(tmp_path):
+    with lock(tmp_path, "me", ""):
         pass
 
 
 def test_the_lock_is_free_after_use(tmp_path: Path) -> None:
     """It ends with its block, also when that fails."""
-    with pytest.raises(RuntimeError), lock(tmp_path):
+    with pytest.raises(RuntimeError), lock(tmp_path, "me", ""):
         raise RuntimeError
-    with lock(tmp_path):
+    with lock(tmp_path, "me", ""):
         assert (tmp_path / ".lock").stat().st_mode & 0o077 == 0
 
 
