@@ -3,32 +3,42 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 VENV := .venv
 PYTHON := $(VENV)/bin/python
-.PHONY: help deps notice demo test lint types docs-check up down bench clean lock generate
+PIP := PYTHONWARNINGS=ignore $(PYTHON) -m pip --quiet --disable-pip-version-check
+.PHONY: help notice deps prerequisites demo test lint types docs docs-check up down bench lock clean
 
 help:
-	@echo "make demo        show the promise on real parts (about 5 minutes the first time, then 1)"
-	@echo "make test        every test, all real parts included"
-	@echo "make up / down   leave the demo's cluster running / stop it"
-	@echo "make bench       measure speed against floors in the same run"
+	@echo "make demo                    show the promise on real parts"
+	@echo "make test                    every test, all real parts included"
+	@echo "make up, make down           a cluster to try things in, and its end"
+	@echo "make bench                   measure speed against floors in the same run"
 	@echo "make lint types docs-check   the other checks of CI"
+	@echo "make docs                    write the generated pages of the reference"
+	@echo "make lock                    write the exact versions of the Python packages anew"
+	@echo "make clean                   remove what was installed and written into this directory"
 
 notice:
-	@echo "Runs on Debian 12 (amd64) as root, or as a user of a Docker engine with the packages there."
-	@echo "The first run installs Debian packages (docker.io, docker-compose, debootstrap, golang-go"
-	@echo "and a few small ones) and Python packages into $(VENV), builds kube-apiserver from Debian's"
-	@echo "source (3 to 5 minutes) and a base image (1 minute), and keeps both in your cache directory."
+	@echo "Runs on Debian 12 (amd64, arm64): as root, or as a user of a Docker engine that is there."
+	@echo "Installs, where missing: Debian packages to run (docker.io, docker-compose, kubernetes-client)"
+	@echo "and to build with (golang-go, debootstrap and small ones), Python packages into $(VENV)."
+	@echo "Builds once, and keeps in your cache directory: kube-apiserver from Debian's source unless its"
+	@echo "official image can be pulled (3 to 5 minutes), a base image from Debian packages (1 minute)."
+	@echo "All in all 6 to 9 minutes the first time, and seconds after that, before the first step."
 
-deps: notice $(VENV)/.installed
+deps: $(VENV)/.installed
 
 $(VENV)/.installed: requirements.lock pyproject.toml
-	@tests/cluster/prerequisites.sh
-	python3 -m venv $(VENV)
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	PYTHONWARNINGS=ignore $(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "python3 is older than 3.11" >&2; exit 1; }
+	@tests/cluster/prerequisites.sh run
+	@echo "Installing Python packages into $(VENV) (about a minute)"
+	@python3 -m venv $(VENV)
+	@$(PIP) install --require-hashes -r requirements.lock
+	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
-prerequisites: deps
-	@tests/cluster/prerequisites.sh
+prerequisites: notice
+	@tests/cluster/prerequisites.sh run
+	@$(MAKE) --no-print-directory deps
 
 demo: prerequisites
 	$(PYTHON) -m tests.demo
@@ -36,8 +46,9 @@ demo: prerequisites
 up: prerequisites
 	$(PYTHON) -m tests.cluster up
 
+# Needs nothing installed, so that it works whatever became of the checkout.
 down:
-	$(PYTHON) -m tests.cluster down
+	python3 -m tests.cluster down
 
 test: prerequisites
 	$(PYTHON) -m pytest tests
@@ -53,12 +64,17 @@ lint: deps
 types: deps
 	$(VENV)/bin/mypy
 
+docs: deps
+	$(PYTHON) -m controller.api.reference
+
 docs-check: deps
 	$(PYTHON) -m controller.api.reference --check
 
-lock:
+lock: deps
 	$(VENV)/bin/pip-compile --quiet --strip-extras --extra dev --generate-hashes --no-emit-index-url \
 	  --no-emit-find-links --allow-unsafe --output-file requirements.lock pyproject.toml
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	  .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,7 +1,6 @@
-"""kube-apiserver, built once from Debian's source package and kept in the user's cache."""
+"""kube-apiserver: out of the official image, or built once from Debian's source package."""
 
 import os
-import re
 import shutil
 import subprocess
 import tempfile
@@ -9,26 +8,50 @@ import time
 from pathlib import Path
 from typing import Final
 
-from tests.cluster.cache import cache_directory, locked, say
+from tests.cluster.cache import cache_directory, install_packages, locked, say
+from tests.cluster.command import run
+from tests.cluster.debian import write_source_lists
 
 VERSION: Final = "1.20.2"
-_SOURCES: Final = Path("/etc/apt/sources.list.d/debian.sources")
+OFFICIAL_IMAGE: Final = f"registry.k8s.io/kube-apiserver:v{VERSION}"
 # The vendored copies crash under Go >= 1.18 when custom resources are written.
 _REPLACED: Final = ("modern-go/reflect2", "json-iterator/go")
 _GOCODE: Final = Path("/usr/share/gocode/src/github.com")
 
 
-def kube_apiserver() -> Path:
-    """Return the path of the binary, building it if the cache has none."""
+def kube_apiserver(docker_host: str) -> Path:
+    """Return the path of the binary; where the cache has none it is fetched, else built."""
     target = cache_directory() / f"kube-apiserver-{VERSION}"
     with locked("kubernetes"):
-        if not target.exists():
+        if not target.exists() and not fetch_official(docker_host, target):
             say(f"building kube-apiserver {VERSION} from its Debian source (3 to 5 minutes, once)")
             began = time.monotonic()
+            install_packages("build")
             with tempfile.TemporaryDirectory(dir=cache_directory(), prefix="build-") as directory:
                 _build(Path(directory), target)
             say(f"kube-apiserver built in {time.monotonic() - began:.0f} s")
     return target
+
+
+def fetch_official(docker_host: str, target: Path) -> bool:
+    """Copy the binary out of the official image, and tell whether that image is to be had."""
+    docker = ["docker", "-H", docker_host]
+    if run([*docker, "image", "inspect", OFFICIAL_IMAGE], check=False).returncode != 0:
+        say(f"looking for {OFFICIAL_IMAGE}")
+        try:
+            pulled = run([*docker, "pull", "--quiet", OFFICIAL_IMAGE], check=False, seconds=300)
+        except subprocess.TimeoutExpired:
+            return False
+        if pulled.returncode != 0:
+            return False
+    container = run([*docker, "create", OFFICIAL_IMAGE, "kube-apiserver"]).stdout.strip()
+    unfinished = target.with_suffix(".new")
+    try:
+        run([*docker, "cp", f"{container}:/usr/local/bin/kube-apiserver", str(unfinished)])
+    finally:
+        run([*docker, "rm", container])
+    unfinished.rename(target)
+    return True
 
 
 def _build(directory: Path, target: Path) -> None:
@@ -48,10 +71,15 @@ def _build(directory: Path, target: Path) -> None:
         "CGO_ENABLED": "0",
         "KUBE_GIT_VERSION": f"v{VERSION}",
     }
-    _run(["make", "WHAT=cmd/kube-apiserver"], workspace / "kubernetes", environment, "compiling")
-    built = next(tree.glob("_output/local/go/bin/kube-apiserver"))
+    say("  compiling")
+    run(
+        ["make", "WHAT=cmd/kube-apiserver"],
+        cwd=workspace / "kubernetes",
+        env=environment,
+        seconds=3000,
+    )
     unfinished = target.with_suffix(".new")
-    shutil.copy2(built, unfinished)
+    shutil.copy2(tree / "_output/local/go/bin/kube-apiserver", unfinished)
     unfinished.rename(target)
 
 
@@ -59,27 +87,14 @@ def _unpack(directory: Path) -> Path:
     parts, lists = directory / "sources", directory / "lists"
     parts.mkdir()
     (lists / "partial").mkdir(parents=True)
-    text = re.sub(r"^Types:.*$", "Types: deb-src", _SOURCES.read_text(), flags=re.MULTILINE)
-    (parts / "debian-src.sources").write_text(text)
+    write_source_lists(parts)
     apt = [
         "apt-get", "-qq", "-oDir::Etc::sourcelist=/dev/null", f"-oDir::Etc::sourceparts={parts}",
         f"-oDir::State::Lists={lists}", "-oAPT::Sandbox::User=root",
     ]  # fmt: skip
-    _run([*apt, "update"], directory, None, "reading the source lists")
-    _run([*apt, "source", "--download-only", "kubernetes"], directory, None, "fetching the source")
+    say("  fetching the source")
+    run([*apt, "update"], cwd=directory, seconds=600)
+    run([*apt, "source", "--download-only", "kubernetes"], cwd=directory, seconds=600)
     description = next(directory.glob("kubernetes_*.dsc"))
-    _run(["dpkg-source", "-x", description.name, "tree"], directory, None, "unpacking")
+    run(["dpkg-source", "-x", description.name, "tree"], cwd=directory, seconds=600)
     return directory / "tree"
-
-
-def _run(
-    command: list[str], directory: Path, environment: dict[str, str] | None, what: str
-) -> None:
-    say(f"  {what}")
-    done = subprocess.run(
-        command, cwd=directory, env=environment, capture_output=True, text=True, timeout=3000
-    )
-    if done.returncode != 0:
-        raise RuntimeError(
-            f"{' '.join(command)} failed:\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
-        )

@@ -1,5 +1,7 @@
 """Commands that the test cluster runs, and conditions that it waits for."""
 
+import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable
@@ -10,21 +12,45 @@ _SECONDS: Final = 90.0
 
 
 def run(
-    command: list[str], *, check: bool = True, stdin: str | None = None, seconds: float = 300
+    command: list[str],
+    *,
+    check: bool = True,
+    stdin: str | None = None,
+    cwd: Path | None = None,
+    env: dict[str, str] | None = None,
+    seconds: float = 300,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command in a session of its own: Ctrl-C is for us, who then remove what it made."""
-    done = subprocess.run(
+    with subprocess.Popen(
         command,
-        input=stdin,
-        stdin=subprocess.DEVNULL if stdin is None else None,
-        capture_output=True,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=seconds,
         start_new_session=True,
-    )
-    if check and done.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
-    return done
+    ) as process:
+        try:
+            out, err = process.communicate(stdin, timeout=seconds)
+        except BaseException:
+            _end_session(process)
+            raise
+    if check and process.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{out[-4000:]}{err[-4000:]}")
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def _end_session(process: subprocess.Popen[str]) -> None:
+    """End a command and its children: in order, so that it can unmount what it has mounted."""
+    try:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(timeout=10)
+        os.killpg(process.pid, signal.SIGKILL)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
 
 
 def wait_until(probe: Callable[[], bool], what: str, *, seconds: float = _SECONDS) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Final
 from tests.cluster.binaries import kube_apiserver
 from tests.cluster.cache import say
 from tests.cluster.command import run, wait_until
-from tests.cluster.images import base_image, load_session_image
+from tests.cluster.images import base_image, load_session_image, session_archive
 from tests.cluster.outer_engine import CLAMP, answers, needs_clamp, outer_engine, runtime_flags
 from tests.cluster.ports import Port
 from tests.cluster.removal import remove_project
@@ -65,7 +65,8 @@ class Cluster:
         own = os.environ.get("SESSIONKEEPER_TEST_KUBECONFIG")
         self.foreign_api = bool(own)
         self._base_image = base_image(outer)
-        self._kube_apiserver = Path("/bin/false") if own else kube_apiserver()
+        self._session_archive = session_archive(outer)
+        self._kube_apiserver = Path("/bin/false") if own else kube_apiserver(outer)
         self._port = Port.reserve()
         self.project = f"sktest{uuid.uuid4().hex[:8]}"
         self.run_dir = Path(tempfile.mkdtemp(prefix="sk-"))
@@ -171,7 +172,7 @@ class Cluster:
         """Wait until API server and engine answer, then install CRDs and the session image."""
         wait_until(self._api_ready, "the API server answers")
         wait_until(lambda: answers(self.docker_host), "the engine answers")
-        self.session_image = load_session_image(self.docker_host)
+        self.session_image = load_session_image(self.docker_host, self._session_archive)
         self.apply_crds()
 
     def _api_ready(self) -> bool:

@@ -1,32 +1,75 @@
 #!/bin/sh
-# Installs the Debian packages that the test cluster is built from; instant when all are there.
+# Installs the Debian packages of a purpose, exactly those that are missing; instant when none is.
+#
+#   prerequisites.sh run      what the tests and the demo run with (the default)
+#   prerequisites.sh images   what the base image is built with
+#   prerequisites.sh build    what kube-apiserver is built with
 set -eu
 
-packages="docker.io iptables docker-compose debootstrap busybox-static openssl python3-venv
-golang-go rsync jq dpkg-dev make git
-golang-github-modern-go-reflect2-dev golang-github-json-iterator-go-dev"
-command -v kubectl >/dev/null || packages="$packages kubernetes-client"
-
+PATH=$PATH:/usr/sbin:/sbin
 missing=""
-for package in $packages; do
-    state=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
-    [ "$state" = installed ] || missing="$missing $package"
-done
+
+# needs <command> <package>: what counts is the command, wherever it comes from.
+needs() {
+    command -v "$1" >/dev/null 2>&1 || missing="$missing $2"
+}
+
+needs_package() {
+    state=$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null || true)
+    [ "$state" = installed ] || missing="$missing $1"
+}
+
+case ${1:-run} in
+run)
+    needs docker docker.io
+    needs docker-compose docker-compose
+    needs kubectl kubernetes-client
+    needs openssl openssl
+    needs git git
+    python3 -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
+    if ! docker version >/dev/null 2>&1; then
+        needs dockerd docker.io
+        needs iptables iptables
+    fi
+    ;;
+images)
+    needs debootstrap debootstrap
+    ;;
+build)
+    needs go golang-go
+    needs rsync rsync
+    needs jq jq
+    needs make make
+    needs dpkg-source dpkg-dev
+    needs_package golang-github-modern-go-reflect2-dev
+    needs_package golang-github-json-iterator-go-dev
+    ;;
+*)
+    echo "usage: $0 [run|images|build]" >&2
+    exit 2
+    ;;
+esac
 [ -n "$missing" ] || exit 0
 
-if [ "$(id -u)" -ne 0 ]; then
-    echo "These Debian packages are missing, and only root can install them:$missing" >&2
+if ! command -v apt-get >/dev/null 2>&1; then
+    echo "There is no apt-get here to install what is missing:$missing" >&2
     exit 1
 fi
-echo "Installing Debian packages:$missing"
+if [ "$(id -u)" -ne 0 ]; then
+    echo "Only root can install what is missing:" >&2
+    echo "  apt-get install --no-install-recommends$missing" >&2
+    exit 1
+fi
+echo "Installing Debian packages (up to a minute):$missing" >&2
 export DEBIAN_FRONTEND=noninteractive
 # A package that starts its service here would be a second engine in this network namespace.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
+    trap 'rm -f "$policy"' EXIT
+    trap 'exit 130' INT TERM
     printf '#!/bin/sh\nexit 101\n' >"$policy"
     chmod 755 "$policy"
-    trap 'rm -f "$policy"' EXIT
 fi
-apt-get update -qq
+apt-get -qq -o DPkg::Lock::Timeout=300 update >&2
 # shellcheck disable=SC2086
-apt-get install -y -qq --no-install-recommends $missing >/dev/null
+apt-get -qq -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends $missing >/dev/null
