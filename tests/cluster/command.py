@@ -4,7 +4,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -51,6 +52,16 @@ def _end_session(process: subprocess.Popen[str]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
         return
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Put off Ctrl-C and SIGTERM until what must not be left half done is done."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def wait_until(probe: Callable[[], bool], what: str, *, seconds: float = _SECONDS) -> None:

@@ -7,6 +7,7 @@ that two runs side by side do not meet.
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import uuid
@@ -18,7 +19,7 @@ from typing import Any, Final
 
 from tests.cluster.binaries import kube_apiserver
 from tests.cluster.cache import say
-from tests.cluster.command import run, wait_until
+from tests.cluster.command import run, undisturbed, wait_until
 from tests.cluster.images import base_image, load_session_image, session_archive
 from tests.cluster.outer_engine import CLAMP, answers, needs_clamp, outer_engine, runtime_flags
 from tests.cluster.ports import Port
@@ -112,9 +113,14 @@ class Cluster:
         (directory / "tokens.csv").write_text("admin-token,admin,admin,system:masters\n")
         self.kubeconfig.write_text(self.kubeconfig_for("admin-token"))
 
+    @property
+    def api_port(self) -> int:
+        """The port of this run's API server on loopback."""
+        return self._port.number
+
     def kubeconfig_for(self, token: str) -> str:
         """Return the text of a kubeconfig for a token of this API server."""
-        server = f"https://127.0.0.1:{self._port.number}"
+        server = f"https://127.0.0.1:{self.api_port}"
         certificate = str(self.run_dir / "apiserver/tls.crt")
         return json.dumps(
             {
@@ -136,7 +142,7 @@ class Cluster:
         values = {
             "base_image": self._base_image,
             "kube_apiserver": self._kube_apiserver,
-            "api_port": self._port.number,
+            "api_port": self.api_port,
             "project": self.project,
             "run_dir": self.run_dir,
             "engine_volumes": json.dumps(self._engine_volumes()),
@@ -190,9 +196,10 @@ class Cluster:
 
     def down(self) -> None:
         """Stop and remove everything of this run; a second interrupt does not cut this short."""
-        remove_project(self.outer, self.project)
-        self._remove_files()
-        self._port.release()
+        with undisturbed():
+            remove_project(self.outer, self.project)
+            self._remove_files()
+            self._port.release()
 
     def _remove_files(self) -> None:
         """Remove the run's directory, with what containers wrote there as root."""
@@ -249,6 +256,7 @@ class Cluster:
 
     def apiserver_stop(self) -> None:
         """Stop the API server."""
+        self._require_own_api()
         self._outer("stop", "-t", "1", service="apiserver")
 
     def apiserver_start(self) -> None:
@@ -258,10 +266,18 @@ class Cluster:
 
     def audit_events(self) -> Iterator[dict[str, Any]]:
         """Yield what the API server was asked, oldest first."""
+        self._require_own_api()
         with (self.run_dir / "apiserver/audit.log").open() as log:
             for line in log:
                 if line.endswith("\n"):
                     yield json.loads(line)
+
+    def _require_own_api(self) -> None:
+        if self.foreign_api:
+            raise RuntimeError(
+                "This needs an API server of the tests' own, to stop it and to read its audit log: "
+                "unset SESSIONKEEPER_TEST_KUBECONFIG."
+            )
 
     def logs(self) -> str:
         """Return the last lines of every part."""
@@ -280,7 +296,8 @@ def _bind(path: Path, target: str) -> dict[str, str]:
 
 @contextmanager
 def cluster() -> Iterator[Cluster]:
-    """Yield an environment that is up, and leave nothing of it."""
+    """Yield an environment that is up, and leave nothing of it, also on Ctrl-C and SIGTERM."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with outer_engine() as outer:
         made = Cluster(outer)
         try:
