@@ -39,6 +39,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 prerequisites: notice
 	@tests/cluster/prerequisites.sh run
 	@$(MAKE) --no-print-directory deps
+	@$(PYTHON) -m tests.cluster prepare
 
 demo: prerequisites
 	$(PYTHON) -m tests.demo

@@ -30,10 +30,12 @@ def pytest_runtest_makereport(
 
 
 @pytest.fixture(scope="session")
-def prepared_cluster() -> Iterator[Cluster]:
+def prepared_cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     """Images and files of this run; nothing is started yet."""
+    capture = pytestconfig.pluginmanager.getplugin("capturemanager")
     with outer_engine() as outer:
-        made = Cluster(outer)
+        with capture.global_and_fixture_disabled():
+            made = Cluster(outer)
         yield made
         made.down()
 

@@ -1,4 +1,7 @@
-"""`python -m tests.cluster up|down|env`: an environment that stays, for people to try things in."""
+"""`python -m tests.cluster up|down|env`: an environment that stays, for people to try things in.
+
+`prepare` only builds what is slow to build, so that whoever comes next need not wait for it.
+"""
 
 import argparse
 import json
@@ -12,8 +15,8 @@ from typing import Any
 
 from tests.cluster.cache import cache_directory, say
 from tests.cluster.command import running, wait_until
-from tests.cluster.environment import ROOT, Cluster
-from tests.cluster.outer_engine import answers, end_lasting_engine, lasting_engine
+from tests.cluster.environment import ROOT, Cluster, prepare
+from tests.cluster.outer_engine import answers, end_lasting_engine, lasting_engine, outer_engine
 from tests.cluster.removal import remove_project
 
 _HOST = "local"
@@ -27,8 +30,12 @@ def _record() -> Path:
 def main() -> int:
     """Run a command and return its exit status."""
     parser = argparse.ArgumentParser(prog="python -m tests.cluster", description=__doc__)
-    parser.add_argument("command", choices=("up", "down", "env"))
+    parser.add_argument("command", choices=("prepare", "up", "down", "env"))
     command = parser.parse_args().command
+    if command == "prepare":
+        with outer_engine() as outer:
+            prepare(outer)
+        return 0
     if command == "up":
         return _up()
     record = _read()

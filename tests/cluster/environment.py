@@ -13,6 +13,7 @@ import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 from typing import Any, Final
@@ -53,6 +54,26 @@ rules: [{level: Metadata}]
 """
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What every run uses, and what is built once."""
+
+    base_image: str
+    session_archive: Path
+    kube_apiserver: Path
+
+
+def prepare(outer: str) -> Prepared:
+    """Build what is not there yet; the binary of an API server only where ours is used."""
+    image = base_image(outer)
+    own_api = not os.environ.get("SESSIONKEEPER_TEST_KUBECONFIG")
+    return Prepared(
+        base_image=image,
+        session_archive=session_archive(outer),
+        kube_apiserver=kube_apiserver(outer) if own_api else Path("/nonexistent"),
+    )
+
+
 class Cluster:
     """A run's environment; `up` starts it, `down` leaves nothing of it."""
 
@@ -65,9 +86,7 @@ class Cluster:
         self.shared = shared
         own = os.environ.get("SESSIONKEEPER_TEST_KUBECONFIG")
         self.foreign_api = bool(own)
-        self._base_image = base_image(outer)
-        self._session_archive = session_archive(outer)
-        self._kube_apiserver = Path("/bin/false") if own else kube_apiserver(outer)
+        self._prepared = prepare(outer)
         self._port = Port.reserve()
         self.project = f"sktest{uuid.uuid4().hex[:8]}"
         self.run_dir = Path(tempfile.mkdtemp(prefix="sk-"))
@@ -140,8 +159,8 @@ class Cluster:
 
     def _render(self) -> None:
         values = {
-            "base_image": self._base_image,
-            "kube_apiserver": self._kube_apiserver,
+            "base_image": self._prepared.base_image,
+            "kube_apiserver": self._prepared.kube_apiserver,
             "api_port": self.api_port,
             "project": self.project,
             "run_dir": self.run_dir,
@@ -178,7 +197,7 @@ class Cluster:
         """Wait until API server and engine answer, then install CRDs and the session image."""
         wait_until(self._api_ready, "the API server answers")
         wait_until(lambda: answers(self.docker_host), "the engine answers")
-        self.session_image = load_session_image(self.docker_host, self._session_archive)
+        self.session_image = load_session_image(self.docker_host, self._prepared.session_archive)
         self.apply_crds()
 
     def _api_ready(self) -> bool:
@@ -206,7 +225,7 @@ class Cluster:
         if os.geteuid() != 0:
             run(
                 ["docker", "-H", self.outer, "run", "--rm", "-v", f"{self.run_dir}:/run-dir",
-                 self._base_image, "find", "/run-dir", "-mindepth", "1", "-delete"],
+                 self._prepared.base_image, "find", "/run-dir", "-mindepth", "1", "-delete"],
                 check=False,
             )  # fmt: skip
         shutil.rmtree(self.run_dir, ignore_errors=True)
