@@ -52,10 +52,10 @@ down:
 	python3 -m tests.cluster down
 
 test: prerequisites
-	$(PYTHON) -m pytest tests
+	$(PYTHON) -m pytest tests -n 3 --dist worksteal
 
 bench: prerequisites
-	$(PYTHON) -m tests.bench
+	$(PYTHON) -m tests.bench $(if $(KEEP),--keep)
 
 lint: deps
 	$(VENV)/bin/ruff check .
