@@ -40,6 +40,12 @@ def main(
     if options.command == "version":
         print(f"sessionkeeper {__version__}")
         return 0
+    if options.command == "adopt":
+        from controller.adoption import adopt
+
+        return adopt(
+            options.state_root, engine=options.engine, session=options.session, out=sys.stdout
+        )
     try:
         settings = _settings(options)
     except SettingsRefused as error:
@@ -104,8 +110,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     for command in (run, doctor):
         _common(command)
+    _adopt(commands.add_parser("adopt", help="accept what only the host's owner may accept"))
     commands.add_parser("version", help="print the version")
     return parser
+
+
+def _adopt(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Accepts, with the controller of the host stopped, an engine that is not the one known, "
+        "or what an API server that was restored from a backup says of a session."
+    )
+    command.add_argument("--state-root", type=Path, default=Path(DEFAULT_STATE_ROOT), metavar="DIR")
+    what = command.add_mutually_exclusive_group(required=True)
+    what.add_argument("--engine", action="store_true", help="the engine that answers next is ours")
+    what.add_argument("--session", metavar="NAMESPACE/NAME", help="go on with what its object says")
 
 
 def _common(command: argparse.ArgumentParser) -> None:

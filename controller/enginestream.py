@@ -107,7 +107,10 @@ class EngineStream:
         self._engine.refresh()
         listed = self._inventory.relist()
         self._standing.set()
-        self._wake(sorted(self._index.out_of_step(listed) | self._index.active()), Lane.MASS)
+        self._wake(
+            sorted(self._index.out_of_step(listed, self._inventory.pins()) | self._index.active()),
+            Lane.MASS,
+        )
         self._listed()
 
     def _take(self, item: EngineEvent) -> None:
@@ -133,5 +136,5 @@ class EngineStream:
             except BackendError as error:
                 event(LOGGER, logging.WARNING, "resync failed", reason=error.reason)
                 continue
-            self._wake(sorted(self._index.out_of_step(listed)), Lane.MASS)
+            self._wake(sorted(self._index.out_of_step(listed, self._inventory.pins())), Lane.MASS)
             self._listed()

@@ -81,12 +81,22 @@ class ManifestIndex:
         with self._lock:
             return frozenset(uid for uid, e in self._entries.items() if e.phase not in QUIET)
 
-    def out_of_step(self, listed: dict[str, tuple[ContainerFacts, ...]]) -> frozenset[str]:
+    def out_of_step(
+        self, listed: dict[str, tuple[ContainerFacts, ...]], pins: frozenset[str]
+    ) -> frozenset[str]:
         """Return the sessions that a listing of the engine shows to be other than recorded."""
         with self._lock:
             return frozenset(
-                uid for uid, entry in self._entries.items() if _differs(entry, listed.get(uid, ()))
+                uid
+                for uid, entry in self._entries.items()
+                if _differs(entry, listed.get(uid, ())) or _unpinned(entry, pins)
             )
+
+
+def _unpinned(entry: Entry, pins: frozenset[str]) -> bool:
+    """Whether the image of a session that relies on its pin could be pruned."""
+    relies = entry.phase in (Phase.RUNNING, Phase.KEPT)
+    return relies and bool(entry.image_id) and entry.image_id not in pins
 
 
 def _differs(entry: Entry, listed: tuple[ContainerFacts, ...]) -> bool:

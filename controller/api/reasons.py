@@ -167,7 +167,7 @@ EXPLANATIONS: Final[dict[Reason, Explanation]] = {
     Reason.ENGINE_REPLACED: _why(
         "An engine answers that is not the one this host had.",
         "Nothing was changed. Bring the old engine's data back, or accept the new engine with "
-        "`sessionkeeper adopt --engine`.",
+        "`sessionkeeper adopt --engine` while the controller is stopped.",
     ),
     Reason.STATE_ROOT_MISSING: _why(
         "The state root is not there or is not this host's: its disk is not mounted.",
@@ -195,7 +195,8 @@ EXPLANATIONS: Final[dict[Reason, Explanation]] = {
     ),
     Reason.STATUS_OLDER_THAN_MANIFEST: _why(
         "The API server holds an older state than the manifest: it was restored from a backup.",
-        "Accept one side on the host with `sessionkeeper adopt`.",
+        "Accept what the API server says now with `sessionkeeper adopt --session NAMESPACE/NAME` "
+        "on the host while the controller is stopped.",
     ),
     Reason.STATUS_NOT_PERSISTED: _why(
         "The server dropped fields of the status: its CRD is older than the controller.",

@@ -113,8 +113,7 @@ def _api_went_back(case: Case) -> Plan | None:
             message=(
                 f"The API server holds run {session.status_run_id}, generation "
                 f"{session.generation}, and held run {seen.run_id}, generation {seen.generation} "
-                "before: it was restored from a backup. Nothing is touched until a person accepts "
-                "one side with `sessionkeeper adopt`."
+                "before: it was restored from a backup. Nothing is touched."
             ),
         ),
     )
