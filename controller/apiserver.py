@@ -3,16 +3,19 @@
     ApiError
     ├── ApiUnreachable   no answer, a time-out, 429 or a server's fault: try again later
     ├── ApiForbidden     401 or 403: our rights are gone, the object need not be (case C13)
-    ├── ApiAbsent        404, a definite answer
+    ├── ApiAbsent        404 in the API's own form, a definite answer
     ├── ApiConflict      409, or a precondition that failed: read again
-    └── ApiRefused       the server declined the content, in its own words
+    └── ApiRefused       the server declined the content, in its own words, or serves no such path
 
-`ApiForbidden` is a kind of `ApiUnreachable`: nothing is concluded from either.
+`ApiForbidden` is a kind of `ApiUnreachable`: nothing is concluded from either. Words about
+credentials never quote a kubeconfig (law 8).
 """
 
 import json
+import re
+import subprocess
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,6 +60,56 @@ class ApiRefused(ApiError):
     """The server declined the content of the request."""
 
 
+# What pykube raises when a certificate file is gone, a plug-in fails or a token is malformed.
+_CREDENTIAL_ERRORS: Final = (
+    OSError,
+    subprocess.SubprocessError,
+    ImportError,
+    NotImplementedError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+
+
+def _configuration(kubeconfig: Path | None) -> pykube.KubeConfig:
+    """Read a kubeconfig or the environment. Raises ApiUnreachable, with a sentence."""
+    where = kubeconfig or "in the environment"
+    try:
+        if kubeconfig is not None:
+            config = pykube.KubeConfig.from_file(str(kubeconfig))
+        else:
+            config = pykube.KubeConfig.from_env()
+        for part in ("cluster", "user"):
+            getattr(config, part)
+    except (OSError, pykube.exceptions.PyKubeError) as error:
+        raise ApiUnreachable(f"No configuration of an API server was found: {error}") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" (line {mark.line + 1})" if mark is not None else ""
+        raise ApiUnreachable(f"The kubeconfig {where} is not YAML{line}.") from error
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        kind = type(error).__name__
+        raise ApiUnreachable(
+            f"The kubeconfig {where} can not be used ({kind}: {error})."
+        ) from error
+    return config
+
+
+def _object(response: requests.Response) -> dict[str, Any] | None:
+    """Return the JSON object that answers a request, or None for anything else."""
+    try:
+        body = response.json()
+    except ValueError:
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def _seconds(retry_after: str) -> float | None:
+    return float(retry_after) if re.fullmatch(r"[0-9]{1,6}", retry_after) else None
+
+
 def _sessions(namespace: str, name: str = "") -> str:
     path = f"/apis/{API_VERSION}/namespaces/{namespace}/{SESSIONS}"
     return f"{path}/{name}" if name else path
@@ -75,44 +128,41 @@ class ApiServer:
     """A client of one API server; safe to use from several threads, one connection each."""
 
     def __init__(
-        self, config: pykube.KubeConfig, *, timeout: tuple[float, float] = _TIMEOUT
+        self, load: Callable[[], pykube.KubeConfig], *, timeout: tuple[float, float] = _TIMEOUT
     ) -> None:
-        """Use a configuration, with seconds to connect and to read; nothing is asked yet."""
-        self._config = config
+        """Use a configuration, with seconds to connect and to read; nothing is asked yet.
+
+        It is loaded for each new connection: tokens are renewed in their files.
+        """
+        self._load = load
         self._timeout = timeout
         self._local = threading.local()
 
     def hurried(self, timeout: tuple[float, float]) -> "ApiServer":
         """Return a client of the same server that gives up sooner."""
-        return ApiServer(self._config, timeout=timeout)
+        return ApiServer(self._load, timeout=timeout)
 
     @classmethod
     def connect(cls, kubeconfig: Path | None = None) -> "ApiServer":
         """Use a kubeconfig file, or what the environment offers: in-cluster, then the user's."""
-        try:
-            if kubeconfig is not None:
-                config = pykube.KubeConfig.from_file(str(kubeconfig))
-            else:
-                config = pykube.KubeConfig.from_env()
-            for part in ("cluster", "user"):
-                getattr(config, part)
-        except (OSError, pykube.exceptions.PyKubeError) as error:
-            raise ApiUnreachable(f"No configuration of an API server was found: {error}") from error
-        except (yaml.YAMLError, KeyError, TypeError, ValueError, AttributeError) as error:
-            where = kubeconfig or "in the environment"
-            kind = type(error).__name__
-            raise ApiUnreachable(
-                f"The kubeconfig {where} can not be used ({kind}: {error})."
-            ) from error
-        return cls(config)
+
+        def load() -> pykube.KubeConfig:
+            return _configuration(kubeconfig)
+
+        load()
+        return cls(load)
 
     def _client(self) -> pykube.HTTPClient:
         client = getattr(self._local, "client", None)
         if client is None:
-            client = pykube.HTTPClient(self._config, timeout=self._timeout[1])
+            client = pykube.HTTPClient(self._load(), timeout=self._timeout[1])
             client.session.headers["User-Agent"] = f"sessionkeeper/{__version__}"
             self._local.client = client
         return client
+
+    def _drop_client(self) -> None:
+        self._local.client.session.close()
+        self._local.client = None
 
     def request(
         self,
@@ -135,34 +185,35 @@ class ApiServer:
                 timeout=self._timeout,
             )
         except (requests.RequestException, pykube.exceptions.PyKubeError) as error:
-            self._local.client = None
+            self._drop_client()
             kind = type(error).__name__
             raise ApiUnreachable(f"The API server does not answer ({kind}).") from error
+        except _CREDENTIAL_ERRORS as error:
+            self._drop_client()
+            why = str(error) if isinstance(error, OSError) else type(error).__name__
+            raise ApiUnreachable(f"The kubeconfig's credentials can not be used: {why}.") from error
         return self._answer(response, f"{verb} {path}")
 
     def _answer(self, response: requests.Response, what: str) -> dict[str, Any]:
-        status = response.status_code
-        try:
-            body = response.json()
-        except ValueError:
-            body = {}
+        status, body = response.status_code, _object(response)
         if status < requests.codes.bad_request:
-            return body if isinstance(body, dict) else {}
-        words = str(body.get("message", response.reason)) if isinstance(body, dict) else ""
+            if body is None:
+                raise ApiUnreachable(f"Something else than an API server answers {what}.")
+            return body
+        words = str((body or {}).get("message", response.reason))
         if status == requests.codes.unauthorized:
-            self._local.client = None
+            self._drop_client()
             raise ApiForbidden(f"The API server does not know us any more: {words} ({what})")
         if status == requests.codes.forbidden:
             raise ApiForbidden(f"The API server forbids it: {words}")
-        if status == requests.codes.not_found:
+        if status == requests.codes.not_found and (body or {}).get("kind") == "Status":
             raise ApiAbsent(words)
         if status == requests.codes.conflict:
             raise ApiConflict(words)
         if status == requests.codes.too_many_requests or status >= requests.codes.server_error:
-            after = response.headers.get("Retry-After", "")
             raise ApiUnreachable(
                 f"The API server answers {status}: {words} ({what})",
-                retry_after=float(after) if after.isdigit() else None,
+                retry_after=_seconds(response.headers.get("Retry-After", "")),
             )
         raise ApiRefused(f"The API server refused {what}: {words}")
 

@@ -29,6 +29,7 @@ from controller.reconcile.steps import (
     SETTLING,
     Hold,
     Plan,
+    asked_anew,
     became_ready,
     decide,
     desired_state,
@@ -105,7 +106,13 @@ def plan_keeping(case: Case, manifest: Manifest) -> Plan:
     actions = free_runtime(case)
     if actions:
         return Plan(manifest=manifest, actions=actions, again=True)
-    record = replace(manifest, destroy_recorded=False, process=None, confirmed=None)
+    record = replace(
+        manifest,
+        destroy_recorded=False,
+        desired=DesiredState.KEPT,
+        process=None,
+        confirmed=None,
+    )
     kept = move(case, record, Phase.KEPT, cause=manifest.cause, message=manifest.message)
     return Plan(manifest=kept, again=wanted is not DesiredState.KEPT)
 
@@ -173,7 +180,7 @@ def _take_back(case: Case, manifest: Manifest) -> Plan:
         new_run = mark_of(live) != manifest.process
         ready = became_ready(case, manifest, live, new_run=new_run, tier=Rung.RECONNECT)
         return Plan(manifest=ready, again=True)
-    record = replace(manifest, before=Phase.EXITED)
+    record = replace(asked_anew(manifest), before=Phase.EXITED)
     restoring = move(case, record, Phase.RESTORING, cause=manifest.cause, message=manifest.message)
     return Plan(manifest=restoring, again=True)
 

@@ -25,6 +25,7 @@ from controller.reconcile.steps import (
     SETTLING,
     Hold,
     Plan,
+    asked_anew,
     backoff,
     became_ready,
     containers,
@@ -32,7 +33,6 @@ from controller.reconcile.steps import (
     move,
     next_run,
     remove_never_started,
-    reset_attempts,
     retry_asked,
     undo_launch,
     wait,
@@ -75,7 +75,7 @@ def plan_failed(case: Case, manifest: Manifest) -> Plan:
     mended = _was_refused(manifest) and _refusal(case) is None
     if changed or mended or retry_asked(case, manifest):
         return Plan(
-            manifest=move(case, reset_attempts(manifest), Phase.PENDING),
+            manifest=move(case, asked_anew(manifest), Phase.PENDING),
             again=True,
         )
     reason = manifest.reason or Reason.START_REFUSED

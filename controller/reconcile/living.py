@@ -30,6 +30,7 @@ from controller.reconcile.steps import (
     LIVE,
     Hold,
     Plan,
+    asked_anew,
     backoff,
     became_ready,
     confirmation,
@@ -39,7 +40,6 @@ from controller.reconcile.steps import (
     mark_of,
     move,
     on_backend,
-    reset_attempts,
     retry_asked,
     view,
     wait,
@@ -234,8 +234,8 @@ def plan_exited(case: Case, manifest: Manifest) -> Plan:
         )
         return Plan(manifest=manifest, actions=(stop,), again=True)
     if retry_asked(case, manifest):
-        return begin_restore(case, reset_attempts(manifest))
-    if restores_by_itself(case, manifest):
+        return begin_restore(case, asked_anew(manifest))
+    if manifest.restore.asked or restores_by_itself(case, manifest):
         return begin_restore(case, manifest)
     reason = manifest.reason or Reason.NOT_RUNNING
     return Plan(manifest=manifest, hold=Hold(reason=reason, message=manifest.message))

@@ -75,13 +75,15 @@ class RestoreRecord:
     """A restore in progress or the last one that was.
 
     `attempts` counts failures in a row, `refusals` those in which the container itself would not
-    start; `stop_first` asks to end the present process before the next run.
+    start; `stop_first` asks to end the present process before the next run; `asked` that a person
+    wants this restore, whatever cause and policy say.
     """
 
     tier: Rung | None = None
     attempts: int = 0
     refusals: int = 0
     stop_first: bool = False
+    asked: bool = False
     started_at: datetime | None = None
     completed_at: datetime | None = None
     next_attempt_at: datetime | None = None
@@ -116,8 +118,9 @@ class Manifest:
     """Everything that must survive of one session.
 
     `before` is the phase that a restore in progress came from, `ready_run` the last run whose
-    process was started, `destroy_recorded` that freeing or removing has been decided past recall,
-    `released` that the object was deleted while something of it remained.
+    process was started, `retried_run` the last run of which a person's retry was begun,
+    `destroy_recorded` that freeing or removing has been decided past recall, `released` that the
+    object was deleted while something of it remained.
     """
 
     uid: str
@@ -136,6 +139,7 @@ class Manifest:
     run_id: int = 0
     ready_run: int = 0
     tried_generation: int = 0
+    retried_run: int = 0
     recipe: Recipe | None = None
     process: ProcessMark | None = None
     confirmed: Confirmation | None = None

@@ -27,6 +27,7 @@ from controller.reconcile.steps import (
     SETTLING,
     Hold,
     Plan,
+    asked_anew,
     backoff,
     became_ready,
     containers,
@@ -65,6 +66,7 @@ def begin_restore(case: Case, manifest: Manifest) -> Plan:
         before=manifest.phase,
         restore=replace(
             RestoreRecord(attempts=restore.attempts, refusals=restore.refusals),
+            asked=restore.asked,
             started_at=case.now,
         ),
     )
@@ -73,11 +75,8 @@ def begin_restore(case: Case, manifest: Manifest) -> Plan:
 
 def restart_running(case: Case, manifest: Manifest) -> Plan:
     """End a running process and start it again, as its person asked (`restore.retryRun`)."""
-    record = replace(
-        manifest,
-        before=Phase.EXITED,
-        restore=RestoreRecord(stop_first=True, started_at=case.now),
-    )
+    record = replace(asked_anew(manifest, stop_first=True), before=Phase.EXITED)
+    record = replace(record, restore=replace(record.restore, started_at=case.now))
     return Plan(manifest=_restoring(case, record), again=True)
 
 

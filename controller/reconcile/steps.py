@@ -239,6 +239,7 @@ def became_ready(
             next_attempt_at=None,
             refusals=0,
             stop_first=False,
+            asked=False,
             fault_reason=None,
             fault_message="",
         ),
@@ -257,15 +258,16 @@ def backoff(case: Case, failures: int) -> datetime:
     return case.now + delay * (1 + 0.2 * case.jitter)
 
 
-def reset_attempts(manifest: Manifest) -> Manifest:
-    """Forget earlier failures: a person asked anew."""
-    return replace(manifest, restore=RestoreRecord())
+def asked_anew(manifest: Manifest, *, stop_first: bool = False) -> Manifest:
+    """Forget earlier failures, and note that this run's retry was begun: it is asked for once."""
+    restore = RestoreRecord(asked=True, stop_first=stop_first)
+    return replace(manifest, restore=restore, retried_run=manifest.run_id)
 
 
 def retry_asked(case: Case, manifest: Manifest) -> bool:
     """Whether the spec asks for another run of exactly the present one; old numbers do nothing."""
     return (
         case.session is not None
-        and manifest.run_id > 0
+        and manifest.run_id > manifest.retried_run
         and case.session.spec.restore.retry_run == manifest.run_id
     )

@@ -1,0 +1,199 @@
+"""`plan` has an answer for everything, and no answer breaks a law."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from controller.api.reasons import Reason
+from controller.api.vocabulary import Cause, DesiredState, Phase
+from controller.reconcile import actions as a
+from controller.reconcile.case import ABSENT, Case, EffectFailed, FaultKind, SessionObject
+from controller.reconcile.facts import (
+    ContainerFacts,
+    ContainerState,
+    ImageAbsent,
+    ImageFacts,
+    SessionOnBackend,
+    Unknown,
+)
+from controller.reconcile.manifest import Manifest, ProcessMark, RestoreRecord
+from controller.reconcile.plan import plan
+from controller.reconcile.steps import Plan
+from tests.unit.reconcile.builders import (
+    IMAGE,
+    NOW,
+    UID,
+    case,
+    container,
+    manifest,
+    session,
+    settle,
+)
+
+CONTAINERS: dict[str, tuple[ContainerFacts, ...]] = {
+    "none": (),
+    "created": (container(ContainerState.CREATED),),
+    "running": (container(),),
+    "another process": (container(started_at=NOW),),
+    "another container": (container(container_id="c2", run_id=2),),
+    "paused": (container(ContainerState.PAUSED),),
+    "exited 0": (container(ContainerState.EXITED),),
+    "exited 255": (container(ContainerState.EXITED, exit_code=255),),
+    "dead": (container(ContainerState.DEAD),),
+    "removing": (container(ContainerState.REMOVING),),
+    "two": (container(), container(container_id="c2", run_id=2)),
+    "aside": (container(ContainerState.EXITED, set_aside=True),),
+    "foreign recipe": (container(ContainerState.EXITED, recipe_hash="x"),),
+}
+FAILURES = [None, *FaultKind]
+SILENT = Unknown(reason=Reason.ENGINE_UNREACHABLE, message="silent")
+UNMOUNTED = Unknown(reason=Reason.STATE_ROOT_MISSING, message="unmounted")
+CORRUPT = Unknown(reason=Reason.MANIFEST_CORRUPT, message="corrupt")
+STARTS = (a.CreateAndStart, a.StartContainer)
+TAKES_DATA = (a.RemoveInstance, a.ArchiveInstance, a.RemoveNetwork, a.RemoveRunDirectory)
+
+
+def records(phase: Phase) -> Iterator[Manifest]:
+    """The records that a phase can have."""
+    yield manifest(phase)
+    for cause in (Cause.HOST_LOST, Cause.UNKNOWN):
+        yield manifest(phase, cause=cause)
+    yield manifest(phase, destroy_recorded=True)
+    yield manifest(phase, released=True)
+    yield manifest(phase, restore=RestoreRecord(attempts=9, refusals=3))
+    yield manifest(phase, process=ProcessMark(container_id="gone", started_at=NOW))
+
+
+def objects() -> Iterator[SessionObject | None]:
+    """The objects that there can be."""
+    yield None
+    for desired in (None, *DesiredState):
+        yield session(desired)
+        yield session(desired, deleting=True)
+    yield session(has_finalizer=False)
+    yield session(has_finalizer=False, deleting=True)
+    yield session(spec={"sidecars": [{"name": "x"}]})
+    yield session(spec={"restore": {"retryRun": 1, "onCrash": "Restore"}})
+    yield session(served_by="another", status_run_id=0)
+
+
+def cases(phase: Phase) -> Iterator[Case]:
+    """Every combination for one phase."""
+    for record, object_, present, failure in itertools.product(
+        records(phase), objects(), CONTAINERS.values(), FAILURES
+    ):
+        failed = failure and EffectFailed(
+            action="x", kind=failure, reason=Reason.NO_SPACE, message="m"
+        )
+        base = case(*present, manifest=record, session=object_, failure=failed)
+        yield base
+        yield replace(base, image=ImageAbsent(ref="i"), image_pinned=False)
+        yield replace(base, engine=SILENT, backend=SILENT)
+
+
+def started_once(given: Case, container_id: str) -> bool:
+    backend = given.backend
+    assert isinstance(backend, SessionOnBackend)
+    return any(c.container_id == container_id and c.started_at for c in backend.containers)
+
+
+def hold_the_laws(given: Case, answer: Plan) -> None:
+    """What must be true of every answer."""
+    silent = isinstance(given.engine, Unknown)
+    before = given.manifest if isinstance(given.manifest, Manifest) else None
+    after = answer.manifest or before
+    for action in answer.actions:
+        if silent:
+            assert isinstance(action, a.RemoveFinalizer | a.AddFinalizer), "law 3"
+        if isinstance(action, a.RemoveInstance):
+            assert after is not None
+            assert after.destroy_recorded or after.ready_run == 0, "law 1"
+        if isinstance(action, STARTS):
+            assert after is not None
+            assert before is not None
+            assert after.run_id > before.run_id == 1, "law 6"
+            assert action.run_id == after.run_id, "law 6"
+        if isinstance(action, a.RemoveContainer) and started_once(given, action.container_id):
+            assert allowed_to_remove(given, after, action), f"law 12: {after}"
+    if given.session is not None and not given.session.has_finalizer and answer.actions:
+        assert answer.actions == (a.AddFinalizer(),), "case C19"
+
+
+def allowed_to_remove(given: Case, after: Manifest | None, action: a.RemoveContainer) -> bool:
+    """A container that ran goes only past recall, in a deletion, or beside its Ready successor."""
+    if given.session is None or given.session.deleting:
+        return True
+    if after is None or after.destroy_recorded:
+        return True
+    replaced = after.process is not None and after.process.container_id != action.container_id
+    return after.phase is Phase.RUNNING and replaced
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_every_case_has_an_answer_that_holds_the_laws(phase: Phase) -> None:
+    """Totality: phases by records by objects by containers by failures by images by engines."""
+    for given in cases(phase):
+        hold_the_laws(given, plan(given))
+
+
+@pytest.mark.parametrize("phase", list(Phase))
+def test_plans_without_actions_come_to_an_end(phase: Phase) -> None:
+    """Law 15: following `again` never goes round, and what has settled plans nothing new."""
+    for given in cases(phase):
+        settled, answer = settle(given)
+        hold_the_laws(settled, answer)
+        if answer.actions or answer.manifest is None or settled.failure is not None:
+            continue
+        for _ in range(3):
+            last = answer.manifest
+            settled, answer = settle(replace(settled, manifest=last))
+            assert answer.actions == ()
+        assert answer.manifest in (None, last)
+
+
+@pytest.mark.parametrize("disk", [UNMOUNTED, CORRUPT], ids=["unmounted", "corrupt"])
+@pytest.mark.parametrize("desired", [None, *DesiredState])
+def test_a_disk_that_is_not_believed_changes_nothing(
+    disk: Unknown, desired: DesiredState | None
+) -> None:
+    """Law 3: no start, no purge; the reason is the disk's."""
+    for present in CONTAINERS.values():
+        answer = plan(case(*present, manifest=disk, session=session(desired)))
+        assert answer.actions == ()
+        assert answer.hold is not None
+        assert answer.hold.reason is disk.reason
+
+
+def test_nothing_is_created_anew_for_a_session_that_ran() -> None:
+    """*Precedence*: runId > 0 and no directory is a missing disk."""
+    answer = plan(case(manifest=ABSENT))
+    assert answer.actions == ()
+    assert answer.hold is not None
+    assert answer.hold.reason is Reason.INSTANCE_DIRECTORY_MISSING
+
+
+def test_an_object_that_vanished_without_us_leaves_its_data() -> None:
+    """Law 12: the API server can lose objects too."""
+    for phase, present in itertools.product(Phase, CONTAINERS.values()):
+        assert plan(case(*present, session=None, manifest=manifest(phase))).actions == ()
+
+
+def test_a_restored_api_server_freezes() -> None:
+    """A status or generation less than was seen before: nothing is touched."""
+    for object_ in (session(status_run_id=0), session(generation=1)):
+        answer = plan(case(container(), session=object_))
+        assert answer.actions == ()
+        assert answer.hold is not None
+        assert answer.hold.reason is Reason.STATUS_OLDER_THAN_MANIFEST
+
+
+def test_the_image_of_a_case_is_what_the_builders_say() -> None:
+    """A guard for the table itself: its plain session is healthy and quiet."""
+    assert isinstance(IMAGE, ImageFacts)
+    answer = plan(case(container()))
+    assert answer.actions == ()
+    assert answer.hold is None
+    assert answer.manifest == manifest()
+    assert answer.manifest.uid == UID
