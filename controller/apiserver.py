@@ -81,8 +81,7 @@ def _configuration(kubeconfig: Path | None) -> pykube.KubeConfig:
             config = pykube.KubeConfig.from_file(str(kubeconfig))
         else:
             config = pykube.KubeConfig.from_env()
-        for part in ("cluster", "user"):
-            getattr(config, part)
+        _check(config)
     except (OSError, pykube.exceptions.PyKubeError) as error:
         raise ApiUnreachable(f"No configuration of an API server was found: {error}") from error
     except yaml.YAMLError as error:
@@ -95,6 +94,12 @@ def _configuration(kubeconfig: Path | None) -> pykube.KubeConfig:
             f"The kubeconfig {where} can not be used ({kind}: {error})."
         ) from error
     return config
+
+
+def _check(config: pykube.KubeConfig) -> None:
+    config.user  # noqa: B018 - reading it raises what is wrong with it
+    if not str(config.cluster["server"]).startswith(("http://", "https://")):
+        raise ValueError("its server is no URL")
 
 
 def _object(response: requests.Response) -> dict[str, Any] | None:
