@@ -25,6 +25,7 @@ run)
     needs docker-compose docker-compose
     needs kubectl kubernetes-client
     needs openssl openssl
+    [ -e /etc/ssl/certs/ca-certificates.crt ] || missing="$missing ca-certificates"
     needs git git
     python3 -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
     if ! docker version >/dev/null 2>&1; then
