@@ -111,6 +111,12 @@ def _object(response: requests.Response) -> dict[str, Any] | None:
     return body if isinstance(body, dict) else None
 
 
+def _another_object(body: Mapping[str, Any] | None) -> bool:
+    """Whether a refusal is about the UID alone, as of a merge patch that was meant for another."""
+    causes = ((body or {}).get("details") or {}).get("causes") or ()
+    return {cause.get("field") for cause in causes} == {"metadata.uid"}
+
+
 def _seconds(retry_after: str) -> float | None:
     return float(retry_after) if re.fullmatch(r"[0-9]{1,6}", retry_after) else None
 
@@ -213,7 +219,7 @@ class ApiServer:
             raise ApiForbidden(f"The API server forbids it: {words}")
         if status == requests.codes.not_found and (body or {}).get("kind") == "Status":
             raise ApiAbsent(words)
-        if status == requests.codes.conflict:
+        if status == requests.codes.conflict or _another_object(body):
             raise ApiConflict(words)
         if status == requests.codes.too_many_requests or status >= requests.codes.server_error:
             raise ApiUnreachable(
@@ -239,9 +245,13 @@ class ApiServer:
         *,
         uid: str,
         status: Mapping[str, Any],
-        resource_version: str | None = None,
+        resource_version: str,
     ) -> dict[str, Any]:
-        """Merge into the status of exactly this object, at exactly this version if one is given."""
+        """Merge into the status of exactly this object, at exactly this version.
+
+        Without the version it could be a new object's of the same name: servers drop the UID from
+        a patch of the status unread.
+        """
         return self.request(
             "PATCH",
             f"{_sessions(namespace, name)}/status",
@@ -380,13 +390,14 @@ class ApiServer:
         )
 
     def patch_policy_status(self, body: Mapping[str, Any], status: Mapping[str, Any]) -> None:
-        """Merge into the status of exactly this SessionPolicy."""
+        """Merge into the status of exactly this SessionPolicy, at the version read."""
         metadata = body["metadata"]
         path = f"/apis/{API_VERSION}/namespaces/{metadata['namespace']}/{POLICIES}"
+        precondition = _precondition(metadata["uid"], metadata["resourceVersion"])
         self.request(
             "PATCH",
             f"{path}/{metadata['name']}/status",
-            body={"metadata": _precondition(metadata["uid"], None), "status": status},
+            body={"metadata": precondition, "status": status},
             content_type=_MERGE,
         )
 

@@ -126,7 +126,8 @@ def _after_failure(case: Case, manifest: Manifest, failure: EffectFailed) -> Pla
         return Plan(manifest=manifest, wake_at=case.now + SETTLING)
     limit = case.session.spec.restore.max_attempts if case.session else 0
     attempts = manifest.restore.attempts + 1
-    exhausted = failure.kind is FaultKind.CONTAINER and attempts >= limit
+    refusals = manifest.restore.refusals + (failure.kind is FaultKind.CONTAINER)
+    exhausted = failure.kind is FaultKind.CONTAINER and refusals >= limit
     if failure.kind is FaultKind.SPEC or exhausted:
         return _failed(case, manifest, failure.reason, failure.message)
     due = backoff(case, attempts)
@@ -135,6 +136,7 @@ def _after_failure(case: Case, manifest: Manifest, failure: EffectFailed) -> Pla
         restore=replace(
             manifest.restore,
             attempts=attempts,
+            refusals=refusals,
             next_attempt_at=due,
             fault_reason=failure.reason,
             fault_message=failure.message,

@@ -6,7 +6,7 @@ the host is not taken for the session's own end.
 """
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -50,6 +50,10 @@ _LAUNCHING = frozenset({Phase.PENDING, Phase.STARTING})
 _ASKS_IMAGE = frozenset({Phase.RUNNING, Phase.KEEPING, Phase.KEPT, Phase.RESTORING, Phase.EXITED})
 
 
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
 class Observer:
     """Gathers the facts of one session at a time; safe to use from several threads."""
 
@@ -64,8 +68,12 @@ class Observer:
         run_directories: RunDirectories,
         sources: SourcePolicy,
         settings: Settings,
+        clock: Callable[[], datetime] = _now,
+        chance: Callable[[], float] = random.random,
     ) -> None:
-        """Read from these; `settings` are the controller's own."""
+        """Read from these; `settings` are the controller's own, `chance` spreads retries."""
+        self._clock = clock
+        self._chance = chance
         self._backend = backend
         self._engine = engine
         self._inventory = inventory
@@ -114,8 +122,8 @@ class Observer:
             run_directory_present=self._run_directories.present(uid),
             witness=self._witnessed(backend),
             failure=failure,
-            now=datetime.now(UTC),
-            jitter=random.random(),  # noqa: S311 - spreads retries, guards nothing
+            now=self._clock(),
+            jitter=self._chance(),
         )
 
     def _on_backend(self, uid: str) -> SessionOnBackend | Unknown:

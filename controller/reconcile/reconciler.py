@@ -142,14 +142,12 @@ class Reconciler:
         patch = merge_patch(old, new)
         try:
             if patch:
-                claim = not session.served_by
-                version = body["metadata"]["resourceVersion"] if claim else None
                 returned = self._api.patch_session_status(
                     session.namespace,
                     session.name,
                     uid=session.uid,
                     status=patch,
-                    resource_version=version,
+                    resource_version=body["metadata"]["resourceVersion"],
                 )
                 self._cache.put(returned)
                 if not persisted(patch, returned.get("status") or {}):
