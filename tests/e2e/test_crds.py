@@ -110,8 +110,9 @@ def stored(cluster: Cluster, namespace: str, name: str = "one") -> dict[str, Any
 def write_status(cluster: Cluster, namespace: str) -> dict[str, Any]:
     """Write a status as the controller does, and return what the server made of it."""
     api = ApiServer.connect(cluster.kubeconfig)
-    uid = api.get_session(namespace, "one")["metadata"]["uid"]
-    return api.patch_session_status(namespace, "one", uid=uid, status=STATUS)
+    read = api.get_session(namespace, "one")["metadata"]
+    place = {"uid": read["uid"], "resource_version": read["resourceVersion"]}
+    return api.patch_session_status(namespace, "one", status=STATUS, **place)
 
 
 def lines(cluster: Cluster, namespace: str, *arguments: str) -> list[list[str]]:
