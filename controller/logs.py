@@ -69,8 +69,9 @@ class _Json(logging.Formatter):
             "time": _stamp(record),
             "level": record.levelname.lower(),
             "message": record.getMessage(),
-            **{key: _plain(value) for key, value in _fields(record).items()},
         }
+        fields = {key: _plain(value) for key, value in _fields(record).items()}
+        line = {**line, **fields, **line}
         if record.exc_info:
             line["error"] = self.formatException(record.exc_info)
         return json.dumps(line)

@@ -222,7 +222,9 @@ class Serving:
             except Exception:
                 # A worker's edge: one session's fault must not end the others' service.
                 self._metrics.reconcile_errors.labels("Unexpected").inc()
-                LOGGER.exception("reconcile failed; it is tried again", extra={"uid": uid})
+                LOGGER.exception(
+                    "reconcile failed; it is tried again", extra={"fields": {"uid": uid}}
+                )
                 self._queue.add_after(uid, FAULT_RETRY_SECONDS)
             finally:
                 self._queue.done(uid)
