@@ -17,11 +17,12 @@ help:
 	@echo "make clean                   remove what was installed and written into this directory"
 
 notice:
-	@echo "Runs on Debian 12 (amd64, arm64): as root, or as a user of a Docker engine that is there."
+	@echo "Runs on Debian 12 (amd64): as root, or as a user of a Docker engine that is there."
 	@echo "Installs, where missing: Debian packages to run (docker.io, docker-compose, kubernetes-client)"
 	@echo "and to build with (golang-go, debootstrap and small ones), Python packages into $(VENV)."
-	@echo "Builds once, and keeps in your cache directory: kube-apiserver from Debian's source unless its"
-	@echo "official image can be pulled (3 to 5 minutes), a base image from Debian packages (1 minute)."
+	@echo "Builds once, and keeps in your cache directory: kube-apiserver from Debian's source (3 to 5"
+	@echo "minutes; or set SESSIONKEEPER_TEST_APISERVER_IMAGE to an image of it that can be pulled), and"
+	@echo "a base image from Debian packages (1 minute)."
 	@echo "All in all 6 to 9 minutes the first time, and seconds after that, before the first step."
 
 deps: $(VENV)/.installed

@@ -65,6 +65,9 @@ def start_and_idle(host: Host) -> list[Result]:
     _make_kept(host)
     port = Port.reserve().number
     host.flags = ["--metrics-port", str(port)]
+    host.start()
+    eventually(lambda: _settled(port), what="every status was written once", timeout=600)
+    host.stop()
     began = time.time()
     host.start()
     assert host.process is not None

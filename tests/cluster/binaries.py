@@ -1,4 +1,4 @@
-"""kube-apiserver: out of the official image, or built once from Debian's source package."""
+"""kube-apiserver: out of an image that the user names, or built from Debian's source package."""
 
 import os
 import shutil
@@ -13,7 +13,8 @@ from tests.cluster.command import run
 from tests.cluster.debian import write_source_lists
 
 VERSION: Final = "1.20.2"
-OFFICIAL_IMAGE: Final = f"registry.k8s.io/kube-apiserver:v{VERSION}"
+# The official image, where it can be pulled: this repository names no registry.
+IMAGE_VARIABLE: Final = "SESSIONKEEPER_TEST_APISERVER_IMAGE"
 # The vendored copies crash under Go >= 1.18 when custom resources are written.
 _REPLACED: Final = ("modern-go/reflect2", "json-iterator/go")
 _GOCODE: Final = Path("/usr/share/gocode/src/github.com")
@@ -34,17 +35,19 @@ def kube_apiserver(docker_host: str) -> Path:
 
 
 def fetch_official(docker_host: str, target: Path) -> bool:
-    """Copy the binary out of the official image, and tell whether that image is to be had."""
-    docker = ["docker", "-H", docker_host]
-    if run([*docker, "image", "inspect", OFFICIAL_IMAGE], check=False).returncode != 0:
-        say(f"looking for {OFFICIAL_IMAGE}")
+    """Copy the binary out of the image that the user names, and tell whether it was to be had."""
+    docker, image = ["docker", "-H", docker_host], os.environ.get(IMAGE_VARIABLE)
+    if image is None:
+        return False
+    if run([*docker, "image", "inspect", image], check=False).returncode != 0:
+        say(f"looking for {image}")
         try:
-            pulled = run([*docker, "pull", "--quiet", OFFICIAL_IMAGE], check=False, seconds=300)
+            pulled = run([*docker, "pull", "--quiet", image], check=False, seconds=300)
         except subprocess.TimeoutExpired:
             return False
         if pulled.returncode != 0:
             return False
-    container = run([*docker, "create", OFFICIAL_IMAGE, "kube-apiserver"]).stdout.strip()
+    container = run([*docker, "create", image, "kube-apiserver"]).stdout.strip()
     unfinished = target.with_suffix(".new")
     try:
         run([*docker, "cp", f"{container}:/usr/local/bin/kube-apiserver", str(unfinished)])

@@ -17,6 +17,11 @@ SERVE_ONE_NAMESPACE: tuple[Rule, ...] = (
         "resources": ["sessioninstances", "sessioninstances/status"],
         "verbs": ["get", "list", "watch", "patch", "delete"],
     },
+    {
+        "apiGroups": ["sessionkeeper.io"],
+        "resources": ["sessionpolicies", "sessionpolicies/status"],
+        "verbs": ["list", "watch", "patch"],
+    },
 )
 
 
