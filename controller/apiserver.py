@@ -341,7 +341,11 @@ class ApiServer:
 
     def namespace_uid(self, name: str) -> str:
         """Return the UID of a namespace."""
-        return str(self.request("GET", f"/api/v1/namespaces/{name}")["metadata"]["uid"])
+        path = f"/api/v1/namespaces/{name}"
+        uid = (self.request("GET", path).get("metadata") or {}).get("uid")
+        if not uid:
+            raise ApiUnreachable(f"Something else than an API server answers GET {path}.")
+        return str(uid)
 
     def create_namespace(self, name: str) -> None:
         """Create a namespace. Raises ApiConflict where it exists."""
