@@ -14,7 +14,7 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 def _resource_version(body: Mapping[str, Any]) -> int:
     text = str(body["metadata"].get("resourceVersion", ""))
-    return int(text) if text.isdigit() else 0
+    return int(text) if text.isdecimal() else 0
 
 
 class SessionCache:
