@@ -76,8 +76,9 @@ class _State(Collector):
         sessions = GaugeMetricFamily(
             "sessionkeeper_sessions", "Sessions of this host by phase.", labels=("phase",)
         )
-        for phase, count in self._phases().items():
-            sessions.add_metric((str(phase),), count)
+        counts = self._phases()
+        for phase in Phase:
+            sessions.add_metric((str(phase),), counts.get(phase, 0))
         yield sessions
         yield GaugeMetricFamily(
             "sessionkeeper_queue_depth", "Sessions that wait for a worker.", value=self._depth()
