@@ -127,6 +127,12 @@ def _adopt(command: argparse.ArgumentParser) -> None:
 
 
 def _common(command: argparse.ArgumentParser) -> None:
+    _places(command)
+    _allowances(command)
+    _operation(command)
+
+
+def _places(command: argparse.ArgumentParser) -> None:
     add = command.add_argument
     add("--backend", choices=("docker",), default="docker", help="what runs sessions")
     add(
@@ -155,6 +161,10 @@ def _common(command: argparse.ArgumentParser) -> None:
         default=None,
         help=f"where run directories live, memory-backed (default: {DEFAULT_RUN_ROOT}/HOST)",
     )
+
+
+def _allowances(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
     add(
         "--namespace",
         action="append",
@@ -178,6 +188,10 @@ def _common(command: argparse.ArgumentParser) -> None:
         default=[],
         help="let sessions ask for spec.security: Baseline (default: Restricted only)",
     )
+
+
+def _operation(command: argparse.ArgumentParser) -> None:
+    add = command.add_argument
     add(
         "--metrics-port",
         type=int,

@@ -18,7 +18,7 @@ from controller.metrics import Metrics
 from controller.queue import Lane
 from controller.reconcile.act import Checkpoint
 from controller.reconcile.engine import HostRecord
-from controller.serving import Serving, open_state_root
+from controller.serving import Parts, Serving, open_state_root
 from controller.sessions import SessionCache
 from controller.settings import Settings
 from controller.stateroot import lock
@@ -139,7 +139,7 @@ class Controller:
                 held.enter_context(lock(state_root, lease.identity, lease.predecessor))
             backend = DockerBackend(docker_host=self._settings.docker_host, owner=self._owner)
             held.callback(backend.close)
-            serving = Serving(
+            parts = Parts(
                 settings=self._settings,
                 owner=self._owner,
                 api=self._api,
@@ -152,6 +152,7 @@ class Controller:
                 metrics=self._metrics,
                 checkpoint=self._checkpoint,
             )
+            serving = Serving(parts)
             held.callback(serving.close)
             serving.start()
             self._serving = serving

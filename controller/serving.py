@@ -6,6 +6,7 @@ Made anew at each acquisition, so that nothing remembered from before an interru
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from prometheus_client.registry import Collector as MetricsCollector
@@ -77,101 +78,70 @@ def open_state_root(
     return record
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What a service is made of: settings, clients, what is remembered, and who may act.
+
+    Without a record the state root is not believed: the engine is not touched, and every session
+    says so (law 3).
+    """
+
+    settings: Settings
+    owner: str
+    api: ApiServer
+    backend: Backend
+    cache: SessionCache
+    store: InstanceStore
+    index: ManifestIndex
+    record: HostRecord | None
+    holds: Callable[[], bool]
+    metrics: Metrics
+    checkpoint: Checkpoint
+
+
 class Serving:
     """Workers, stream and all they need, from `start` to `close`."""
 
-    def __init__(
-        self,
-        *,
-        settings: Settings,
-        owner: str,
-        api: ApiServer,
-        backend: Backend,
-        cache: SessionCache,
-        store: InstanceStore,
-        index: ManifestIndex,
-        record: HostRecord | None,
-        holds: Callable[[], bool],
-        metrics: Metrics,
-        checkpoint: Checkpoint,
-    ) -> None:
-        """Put the parts together; nothing is started yet.
-
-        Without a record the state root is not believed: the engine is not touched, and every
-        session says so (law 3).
-        """
-        self._believed = record is not None
-        self._api = api
-        self._cache = cache
-        self._index = index
-        self._store = store
-        self._holds = holds
-        self._metrics = metrics
+    def __init__(self, parts: Parts) -> None:
+        """Put the parts together; nothing is started yet."""
+        self._parts = parts
+        self._api = parts.api
+        self._cache = parts.cache
+        self._index = parts.index
+        self._metrics = parts.metrics
         self._queue = WorkQueue(mass_limit=MASS_WORKERS)
         self._gone: set[str] = set()
         self._collected: MetricsCollector | None = None
         self._threads: list[threading.Thread] = []
-        run_directories = RunDirectories(settings.run_root)
+        settings, backend = parts.settings, parts.backend
         inventory, witnesses = Inventory(backend), Witnesses()
         self.engine = EngineWatch(
             backend,
             settings.state_root,
-            record or _nothing_known(owner, settings.host),
-            expected=index.expected,
+            parts.record or _nothing_known(parts.owner, settings.host),
+            expected=parts.index.expected,
         )
-        self._collector = Collector(backend=backend, inventory=inventory, index=index)
-        observer = Observer(
-            backend=backend,
-            engine=self.engine,
-            inventory=inventory,
-            witnesses=witnesses,
-            store=store,
-            run_directories=run_directories,
-            sources=_source_policy(settings),
-            settings=PlanSettings(
-                owner=owner, host=settings.host, baseline_allowed=settings.baseline_allowed
-            ),
-        )
-        effects = Effects(
-            api=api,
-            backend=backend,
-            store=store,
-            run_directories=run_directories,
-            inventory=inventory,
-            witnesses=witnesses,
-            cache=cache,
-            holds=holds,
-            checkpoint=checkpoint,
-        )
-        self._reconciler = Reconciler(
-            api=api,
-            observer=observer,
-            effects=effects,
-            store=store,
-            index=index,
-            cache=cache,
-            checkpoint=checkpoint,
-        )
+        self._collector = Collector(backend=backend, inventory=inventory, index=parts.index)
+        self._reconciler = _reconciler(parts, self.engine, inventory, witnesses)
         self._stream = EngineStream(
             backend=backend,
             engine=self.engine,
             inventory=inventory,
             witnesses=witnesses,
-            index=index,
+            index=parts.index,
             wake=self.wake,
             listed=self._collector.collect,
             resync_seconds=settings.resync_seconds,
         )
-        self._registration = HostRegistration(api, settings.host, self._host_report)
-        self._allows = settings.allows()
+        self._registration = HostRegistration(parts.api, settings.host, self._host_report)
 
     def start(self) -> None:
         """Read every manifest, then follow the engine and work on every session."""
-        for uid in self._store.uids():
-            manifest = self._store.read(uid)
+        for uid in self._parts.store.uids():
+            manifest = self._parts.store.read(uid)
             if isinstance(manifest, Manifest):
                 self._index.put(manifest)
-        if self._believed:
+        if self._parts.record is not None:
             self.engine.refresh()
             self._thread("engine-stream", self._stream.run)
             self._thread("resync", self._stream.resync)
@@ -230,7 +200,7 @@ class Serving:
                 self._queue.done(uid)
 
     def _reconcile(self, uid: str) -> None:
-        if not self._holds():
+        if not self._parts.holds():
             return
         if uid in self._gone:
             self._confirm_gone(uid)
@@ -254,11 +224,53 @@ class Serving:
         self._gone.discard(uid)
 
     def _host_report(self) -> HostReport:
-        return HostReport(engine=self.engine.view, allows=self._allows, phases=self._index.phases())
+        return HostReport(
+            engine=self.engine.view,
+            allows=self._parts.settings.allows(),
+            phases=self._index.phases(),
+        )
 
     def has(self, uid: str) -> bool:
         """Whether a manifest of this session is on this host."""
         return self._index.get(uid) is not None
+
+
+def _reconciler(
+    parts: Parts, engine: EngineWatch, inventory: Inventory, witnesses: Witnesses
+) -> Reconciler:
+    settings, run_directories = parts.settings, RunDirectories(parts.settings.run_root)
+    observer = Observer(
+        backend=parts.backend,
+        engine=engine,
+        inventory=inventory,
+        witnesses=witnesses,
+        store=parts.store,
+        run_directories=run_directories,
+        sources=_source_policy(settings),
+        settings=PlanSettings(
+            owner=parts.owner, host=settings.host, baseline_allowed=settings.baseline_allowed
+        ),
+    )
+    effects = Effects(
+        api=parts.api,
+        backend=parts.backend,
+        store=parts.store,
+        run_directories=run_directories,
+        inventory=inventory,
+        witnesses=witnesses,
+        cache=parts.cache,
+        holds=parts.holds,
+        checkpoint=parts.checkpoint,
+    )
+    return Reconciler(
+        api=parts.api,
+        observer=observer,
+        effects=effects,
+        store=parts.store,
+        index=parts.index,
+        cache=parts.cache,
+        checkpoint=parts.checkpoint,
+    )
 
 
 def _source_policy(settings: Settings) -> SourcePolicy:

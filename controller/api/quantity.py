@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Final
 
 _QUANTITY: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<suffix>m|[kMGTPE]|[KMGTPE]i)?")
-_DURATION: Final = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+_DURATION: Final = re.compile(r"(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?")
 _FACTORS: Final[dict[str, Decimal]] = {
     "": Decimal(1),
     "m": Decimal("0.001"),

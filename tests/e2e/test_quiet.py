@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.e2e.host import Host, eventually
 
-QUIET_SECONDS = 20.0
+QUIET_SECONDS = 60.0
 
 
 def writes(host: Host) -> list[dict[str, Any]]:

@@ -1,0 +1,1 @@
+"""The vocabulary of the API, and how raw objects become values."""
