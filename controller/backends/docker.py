@@ -6,6 +6,7 @@ is repeated safely after a crash at any instant. No error of the client library 
 """
 
 import secrets
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime
@@ -55,6 +56,8 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 # The built-in networks of an engine are made together at its very first start; only the bridge is
 # made anew at each later one.
 _FIRST_START_SECONDS: Final = 5.0
+_KILLED: Final = 137
+_SETTLING_SECONDS: Final = 0.3
 
 
 class DockerBackend:
@@ -70,6 +73,7 @@ class DockerBackend:
         self._pins = Pins(self._engine, owner)
         self._processes = Processes(self._engine, self._sentinel)
         self._events = Events(self._engine, owner)
+        self._settled_ends: set[tuple[str, str]] = set()
 
     def close(self) -> None:
         """End the event stream and close all connections."""
@@ -126,11 +130,26 @@ class DockerBackend:
         for listed in self._list(client, {LABEL_UID: uid}):
             try:
                 with translated(Doing.READ, "inspecting the session's container"):
-                    found.append(inspected_container(client.inspect_container(listed["Id"])))
+                    found.append(inspected_container(self._inspect_settled(client, listed["Id"])))
             except Absent:
                 continue
         network_present = bool(self._networks.of_session(client, uid))
         return SessionOnBackend(containers=tuple(found), network_present=network_present)
+
+    def _inspect_settled(self, client: Client, container_id: str) -> Json:
+        """Inspect a container; one that was just killed under a memory limit, a moment later too.
+
+        The engine learns of the end and of the lack of memory by two events, in either order.
+        """
+        inspected: Json = client.inspect_container(container_id)
+        state, limit = inspected["State"], inspected["HostConfig"].get("Memory", 0)
+        killed = state["ExitCode"] == _KILLED and not state["OOMKilled"] and not state["Running"]
+        end = (container_id, str(state["FinishedAt"]))
+        if limit and killed and end not in self._settled_ends:
+            time.sleep(_SETTLING_SECONDS)
+            self._settled_ends.add(end)
+            inspected = client.inspect_container(container_id)
+        return inspected
 
     def _list(self, client: Client, labels: dict[str, str]) -> list[dict[str, Any]]:
         wanted = {

@@ -233,6 +233,10 @@ class Host:
         assert code == 0, output
         return str(output.decode())
 
+    def shows(self, name: str, command: str, output: str) -> None:
+        """Wait until a command in a session prints this: a busy engine can lose an output."""
+        eventually(lambda: self.run_in(name, command) == output, what=f"{command} in {name}")
+
     def pins(self) -> list[Any]:
         """The image pins of this host."""
         labels = [f"{LABEL_OWNER}={self.owner}", f"{LABEL_COMPONENT}=pin"]

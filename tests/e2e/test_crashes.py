@@ -111,7 +111,7 @@ def test_a_restore_that_was_cut_off_is_finished(idle_host: Host, point: str) -> 
     die_at(host, point)
     recover(host, point)
     host.wait_run("s", 2)
-    assert host.run_in("s", "cat /opt/file") == "layer\n"
+    host.shows("s", "cat /opt/file", "layer\n")
 
 
 @pytest.mark.parametrize("point", ["before:ArchiveInstance", "after:ArchiveInstance",

@@ -76,7 +76,7 @@ def test_a_retry_of_what_runs_restarts_it(host: Host) -> None:
     host.run_in("s", "echo layer > /opt/file")
     host.patch("s", restore={"retryRun": 1})
     host.wait_run("s", 2)
-    assert host.run_in("s", "cat /opt/file") == "layer\n"
+    host.shows("s", "cat /opt/file", "layer\n")
 
 
 def test_a_crash_loop_backs_off_and_gives_up(host: Host) -> None:
@@ -154,7 +154,7 @@ def test_a_removed_container_comes_back_without_its_layer(host: Host) -> None:
     assert status["restore"]["tier"] == 2
     assert any("writable layer" in lost for lost in status["restore"]["lost"])
     assert status["restore"]["skipped"][0]["tier"] == 1
-    assert host.run_in("s", "cat ~/file; test -e /opt/file || echo gone") == "home\ngone\n"
+    host.shows("s", "cat ~/file; test -e /opt/file || echo gone", "home\ngone\n")
 
 
 def test_removing_a_held_session_leaves_it_held(host: Host) -> None:

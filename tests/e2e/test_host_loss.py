@@ -41,7 +41,7 @@ def assert_all_came_back(host: Host) -> None:
         causes = [entry.get("cause") for entry in status["history"]]
         assert "HostLost" in causes
         assert "SetupFailed" not in causes
-        assert host.run_in(name, "cat ~/home-file /opt/layer-file") == f"{name}\n{name}\n"
+        host.shows(name, "cat ~/home-file /opt/layer-file", f"{name}\n{name}\n")
     assert host.status("own-255")["cause"] == "Crashed"
     assert host.status("own-255")["runId"] == 1
     assert host.status("by-hand")["cause"] == "Unknown"
@@ -116,7 +116,7 @@ def test_a_new_session_after_a_loss_takes_nothing_from_the_others(
     host.wait("new", "Running")
     host.patch("old", restore={"onHostLoss": "Restore"})
     host.wait_run("old", 2)
-    assert host.run_in("old", "cat /opt/layer-file") == "kept\n"
+    host.shows("old", "cat /opt/layer-file", "kept\n")
 
 
 def test_an_unreachable_engine_freezes_and_loses_nothing(idle_host: Host, engine: Cluster) -> None:

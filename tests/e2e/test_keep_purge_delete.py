@@ -27,7 +27,7 @@ def test_kept_leaves_what_resume_needs_and_nothing_else(host: Host) -> None:
     host.patch("s", desiredState="Running")
     status = host.wait_run("s", 2)
     assert status["restore"]["tier"] == 2
-    assert host.run_in("s", "cat ~/file") == "home\n"
+    host.shows("s", "cat ~/file", "home\n")
 
 
 def test_pruning_spares_the_image_of_a_kept_session(host: Host) -> None:
@@ -41,7 +41,7 @@ def test_pruning_spares_the_image_of_a_kept_session(host: Host) -> None:
     host.cluster.docker("system", "prune", "-a", "--volumes", "-f")
     host.patch("s", desiredState="Running")
     host.wait_run("s", 2)
-    assert host.run_in("s", "cat ~/file") == "home\n"
+    host.shows("s", "cat ~/file", "home\n")
 
 
 def test_a_restore_uses_the_recorded_image(host: Host) -> None:
@@ -117,7 +117,7 @@ def test_a_name_used_again_inherits_nothing(host: Host) -> None:
     host.delete("s")
     host.apply("s")
     host.wait("s", "Running")
-    assert host.run_in("s", "ls ~") == ""
+    host.shows("s", "ls ~", "")
     host.patch("s", desiredState="Purged")
     host.wait("s", "Purged")
     assert (host.state_root / "archive" / old / "home/file").read_text() == "old\n"
@@ -161,7 +161,7 @@ def test_keeping_is_taken_back_while_nothing_is_destroyed(host: Host) -> None:
     host.wait("s", "Keeping")
     host.patch("s", desiredState="Running")
     host.wait("s", "Running")
-    assert host.run_in("s", "cat ~/file") == "home\n"
+    host.shows("s", "cat ~/file", "home\n")
 
 
 def test_a_failed_launch_can_be_kept_and_launched_later(host: Host) -> None:

@@ -249,4 +249,6 @@ def test_an_api_server_that_is_away_is_waited_for(arena: Arena, cluster: Cluster
     one.wait(lambda one: len(one.logged("lease acquired")) == 2)
     one.acts_after(away)
     said = [line["message"] for line in one.lines if "message" in line]
-    assert said == ["lease acquired", "lease not reached", "lease lost", "lease acquired"]
+    changes = [message for message in said if message != "lease not reached"]
+    assert changes == ["lease acquired", "lease lost", "lease acquired"]
+    assert 1 <= said.count("lease not reached") <= 2, "before and after the loss, once each"

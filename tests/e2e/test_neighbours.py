@@ -14,7 +14,7 @@ def test_two_sessions_of_one_identity_live_side_by_side(host: Host) -> None:
     for name in ("one", "two"):
         host.wait(name, "Running")
         host.run_in(name, f"echo {name} > ~/file")
-    assert host.run_in("one", "cat ~/file") == "one\n"
+    host.shows("one", "cat ~/file", "one\n")
     assert len(host.networks()) == 2
 
 
