@@ -1,101 +1,230 @@
-"""What is wrong with a spec, as the controller says it on servers that do not know CEL."""
+"""From a raw spec to values: defaults, every fault by its field, and never an error."""
 
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from controller.api.parsing import parse_spec
+from controller.api.parsing import NOT_YET_SERVED, parse_spec
 from controller.api.reasons import Reason
-from controller.api.vocabulary import DesiredState
-from tests.unit.reconcile.builders import raw_spec
+from controller.api.spec import DEFAULT_HOME, Identity, MountSpec, PortSpec
+from controller.api.vocabulary import DesiredState, ExitPolicy, OnCrash, OnHostLoss, Security
+
+INVALID, LATER = Reason.SPEC_INVALID, Reason.NOT_YET_SERVED
 
 
-def faults(**fields: Any) -> dict[str, Reason]:
-    """The faults of a spec by field."""
-    return {fault.field: fault.reason for fault in parse_spec(raw_spec(**fields)).faults}
+def raw(**fields: Any) -> dict[str, Any]:
+    """The least spec that is served; fields replace its own."""
+    return {
+        "workspace": "w",
+        "role": "r",
+        "agent": "a",
+        "backend": {"docker": {"host": "h"}},
+        "image": {"ref": "i"},
+        **fields,
+    }
 
 
 def mount(**fields: Any) -> dict[str, Any]:
-    return {"name": "m", "mountPath": "/w", "hostPath": "/s", "isolation": "Shared", **fields}
+    """The spec with one mount; fields replace those of a served one."""
+    plain = {"name": "m", "mountPath": "/src", "hostPath": "/srv/src", "isolation": "Shared"}
+    return raw(mounts=[{k: v for k, v in {**plain, **fields}.items() if v is not None}])
 
 
-def test_a_plain_spec_has_no_fault() -> None:
-    """The plain spec of the tests is served."""
-    assert faults() == {}
+def faults(spec: dict[str, Any]) -> list[tuple[str, Reason]]:
+    """What is wrong with a spec: fields and reasons."""
+    return [(fault.field, fault.reason) for fault in parse_spec(spec).faults]
+
+
+def test_the_least_spec_is_served_with_the_defaults() -> None:
+    """What is unset is as the schema says, and an unset intent stays unset."""
+    spec = parse_spec(raw())
+    assert spec.faults == ()
+    assert spec.desired is None
+    assert spec.identity == Identity(workspace="w", role="r", agent="a", host="h")
+    assert (spec.home, spec.tty, spec.security) == (DEFAULT_HOME, True, Security.RESTRICTED)
+    assert (spec.exit_policy, spec.restore.on_host_loss, spec.restore.on_crash) == (None,) * 3
+    assert (spec.memory_bytes, spec.nano_cpus, spec.ttl_after_purged) == (0, 0, None)
+    assert (spec.command, spec.args, spec.resume_command) == (None, None, None)
+
+
+def test_every_served_field_is_read() -> None:
+    """Values arrive as they were written."""
+    spec = parse_spec(
+        mount(readOnly=True)
+        | {
+            "desiredState": "Kept",
+            "home": {"mountPath": "/h"},
+            "title": "t",
+            "workingDir": "/w",
+            "user": "7:8",
+            "tty": False,
+            "command": ["c"],
+            "args": [],
+            "resumeCommand": ["r", "1"],
+            "env": [{"name": "A", "value": ""}],
+            "ports": [{"name": "p", "containerPort": 80, "protocol": "UDP"}],
+            "resources": {"limits": {"memory": "1Gi", "cpu": "250m"}},
+            "exitPolicy": "Clean",
+            "restore": {
+                "onHostLoss": "Hold",
+                "onCrash": "Restore",
+                "maxAttempts": 2,
+                "retryRun": 4,
+                "backoff": {"initial": "2s", "max": "1m"},
+            },
+            "retention": {"ttlSecondsAfterPurged": 0},
+            "security": "Baseline",
+        }
+    )
+    assert spec.faults == ()
+    assert spec.desired is DesiredState.KEPT
+    assert (spec.home, spec.title, spec.working_dir, spec.user) == ("/h", "t", "/w", "7:8")
+    assert (spec.command, spec.args, spec.resume_command) == (("c",), (), ("r", "1"))
+    assert spec.tty is False
+    assert spec.env == (("A", ""),)
+    assert spec.mounts == (
+        MountSpec(name="m", mount_path="/src", host_path="/srv/src", read_only=True),
+    )
+    assert spec.ports == (PortSpec(name="p", container_port=80, host_port=0, protocol="UDP"),)
+    assert (spec.memory_bytes, spec.nano_cpus) == (1024**3, 250_000_000)
+    assert spec.exit_policy is ExitPolicy.CLEAN
+    assert (spec.restore.on_host_loss, spec.restore.on_crash) == (
+        OnHostLoss.HOLD,
+        OnCrash.RESTORE,
+    )
+    assert (spec.restore.max_attempts, spec.restore.retry_run) == (2, 4)
+    assert spec.restore.backoff == timedelta(seconds=2)
+    assert spec.restore.backoff_max == timedelta(minutes=1)
+    assert spec.ttl_after_purged == timedelta(0)
+    assert spec.security is Security.BASELINE
+
+
+@pytest.mark.parametrize("path", list(NOT_YET_SERVED))
+def test_what_is_not_served_yet_is_said_by_its_field(path: str) -> None:
+    """Never ignored in silence: a person would think that it holds."""
+    value: Any = "1h" if path.startswith("retention") else {"x": 1}
+    for part in reversed(path.split(".")):
+        value = {part: value}
+    if path == "backend.kubernetes":
+        value["backend"]["docker"] = None
+    spec = raw() | value
+    assert (path, LATER) in faults(spec)
 
 
 @pytest.mark.parametrize(
-    ("fields", "field", "reason"),
+    ("spec", "fault"),
     [
-        ({"sidecars": [{"name": "d"}]}, "sidecars", Reason.NOT_YET_SERVED),
-        ({"image": {"build": {"repository": "r"}}}, "image.build", Reason.NOT_YET_SERVED),
-        ({"image": {"ref": "i", "build": {"ref": "x"}}}, "image", Reason.SPEC_INVALID),
-        ({"backend": {"kubernetes": {"x": 1}}}, "backend.kubernetes", Reason.NOT_YET_SERVED),
-        ({"backend": {}}, "backend", Reason.SPEC_INVALID),
-        ({"retention": {"keepFor": "1h"}}, "retention.keepFor", Reason.NOT_YET_SERVED),
-        ({"env": [{"name": "A"}]}, "env[0]", Reason.SPEC_INVALID),
+        (raw(env=[{"name": "A"}]), ("env[0]", INVALID)),
+        (raw(env=[{"name": "A", "valueFrom": {"hostEnv": "A"}}]), ("env[0].valueFrom", LATER)),
+        (mount(isolation="Clone"), ("mounts[0].isolation", LATER)),
+        (mount(isolation=None), ("mounts[0].isolation", LATER)),
+        (mount(branch="b"), ("mounts[0].branch", INVALID)),
+        (mount(git={"url": "u"}, hostPath=None), ("mounts[0].git", LATER)),
         (
-            {"env": [{"name": "A", "valueFrom": {"x": 1}}]},
-            "env[0].valueFrom",
-            Reason.NOT_YET_SERVED,
+            mount(persistentVolumeClaim={"claimName": "c"}, hostPath=None),
+            ("mounts[0].persistentVolumeClaim", LATER),
         ),
-        ({"mounts": [mount(isolation="Clone")]}, "mounts[0].isolation", Reason.NOT_YET_SERVED),
-        ({"mounts": [mount(branch="b")]}, "mounts[0].branch", Reason.SPEC_INVALID),
-        ({"mounts": [mount(hostPath="/s/../e")]}, "mounts[0].hostPath", Reason.SPEC_INVALID),
-        ({"mounts": [mount(hostPath="s")]}, "mounts[0].hostPath", Reason.SPEC_INVALID),
-        ({"mounts": [mount(mountPath="/run")]}, "mounts[0].mountPath", Reason.SPEC_INVALID),
-        ({"mounts": [mount(mountPath="/home/agent")]}, "mounts[0].mountPath", Reason.SPEC_INVALID),
-        ({"mounts": [mount(git={"url": "u"})]}, "mounts[0]", Reason.SPEC_INVALID),
-        ({"home": {"mountPath": "/run/sessionkeeper"}}, "home.mountPath", Reason.SPEC_INVALID),
+        (mount(hostPath=None), ("mounts[0]", INVALID)),
+        (mount(git={"url": "u"}), ("mounts[0]", INVALID)),
+        (mount(mountPath="src"), ("mounts[0].mountPath", INVALID)),
+        (mount(mountPath="/"), ("mounts[0].mountPath", INVALID)),
+        (mount(mountPath="/a/../b"), ("mounts[0].mountPath", INVALID)),
+        (mount(mountPath="/a/"), ("mounts[0].mountPath", INVALID)),
+        (mount(mountPath="/a//b"), ("mounts[0].mountPath", INVALID)),
+        (mount(mountPath=DEFAULT_HOME), ("mounts[0].mountPath", INVALID)),
+        (mount(mountPath="/run"), ("mounts[0].mountPath", INVALID)),
+        (mount(mountPath="/run/sessionkeeper"), ("mounts[0].mountPath", INVALID)),
+        (mount(mountPath="/run/sessionkeeper/in"), ("mounts[0].mountPath", INVALID)),
+        (mount(hostPath="/srv/../etc"), ("mounts[0].hostPath", INVALID)),
+        (mount(hostPath="srv"), ("mounts[0].hostPath", INVALID)),
+        (raw(home={"mountPath": "/run"}), ("home.mountPath", INVALID)),
+        (raw(home={"mountPath": "home"}), ("home.mountPath", INVALID)),
+        (raw(backend={}), ("backend", INVALID)),
+        (raw(backend={"docker": {"host": "h"}, "kubernetes": {}}), ("backend", INVALID)),
+        (raw(image={}), ("image", INVALID)),
+        (raw(image={"ref": "i", "build": {"ref": "x"}}), ("image", INVALID)),
+        (raw(user="0"), ("user", Reason.RUN_AS_ROOT)),
+        (raw(user="000:1000"), ("user", Reason.RUN_AS_ROOT)),
+        (raw(resources={"requests": {"cpu": "1"}}), ("resources.requests.cpu", LATER)),
+        (raw(resources={"limits": {"x.y/gpu": 1}}), ("resources.limits.x.y/gpu", LATER)),
+        (raw(resources={"limits": {"memory": "much"}}), ("resources.limits.memory", INVALID)),
+        (raw(resources={"limits": {"cpu": "-1"}}), ("resources.limits.cpu", INVALID)),
+        (raw(desiredState="Paused"), ("desiredState", INVALID)),
+        (raw(exitPolicy="Maybe"), ("exitPolicy", INVALID)),
+        (raw(security="Privileged"), ("security", INVALID)),
+        (raw(restore={"onCrash": "Panic"}), ("restore.onCrash", INVALID)),
+        (raw(restore={"onHostLoss": "Panic"}), ("restore.onHostLoss", INVALID)),
+        (raw(restore={"maxAttempts": "x"}), ("restore.maxAttempts", INVALID)),
+        (raw(restore={"backoff": {"initial": "x"}}), ("restore.backoff.initial", INVALID)),
+        (raw(restore={"backoff": {"max": "x"}}), ("restore.backoff.max", INVALID)),
         (
-            {"resources": {"requests": {"cpu": "1"}}},
-            "resources.requests.cpu",
-            Reason.NOT_YET_SERVED,
-        ),
-        ({"resources": {"limits": {"cpu": "x"}}}, "resources.limits.cpu", Reason.SPEC_INVALID),
-        ({"user": "0"}, "user", Reason.RUN_AS_ROOT),
-        ({"user": "000:5"}, "user", Reason.RUN_AS_ROOT),
-        ({"exitPolicy": "Never"}, "exitPolicy", Reason.SPEC_INVALID),
-        (
-            {"restore": {"backoff": {"initial": "soon"}}},
-            "restore.backoff.initial",
-            Reason.SPEC_INVALID,
+            raw(retention={"ttlSecondsAfterPurged": "soon"}),
+            ("retention.ttlSecondsAfterPurged", INVALID),
         ),
     ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
 )
-def test_each_fault_names_its_field(fields: dict[str, Any], field: str, reason: Reason) -> None:
-    """Refused in words, never ignored in silence."""
-    assert faults(**fields)[field] is reason
+def test_each_fault_is_named_by_its_field(spec: dict[str, Any], fault: tuple[str, Reason]) -> None:
+    """Servers without CEL let it through, so it is refused here and said as SpecValid=False."""
+    assert fault in faults(spec)
 
 
-def test_a_faulty_spec_still_has_its_intent() -> None:
-    """A person can always keep or purge a session whose other fields are refused."""
-    spec = parse_spec(raw_spec(desiredState="Purged", sidecars=[{"name": "d"}], user=["x"]))
-    assert spec.desired is DesiredState.PURGED
+def test_two_mounts_at_one_place_are_refused() -> None:
+    """The engine would refuse them with a text that names no field."""
+    twice = mount()["mounts"] * 2
+    assert faults(raw(mounts=twice)) == [("mounts[1].mountPath", INVALID)]
+
+
+@pytest.mark.parametrize("path", ["/runs", "/run/sessionkeepers", "/home/agent2", "/home"])
+def test_a_neighbouring_path_is_no_fault(path: str) -> None:
+    """Only what meets the run directory or the very home is refused."""
+    assert faults(mount(mountPath=path)) == []
+
+
+def test_root_is_allowed_where_the_spec_says_baseline() -> None:
+    """Whether the host allows Baseline is law 17's to say, not the parser's."""
+    assert faults(raw(user="0", security="Baseline")) == []
+
+
+@pytest.mark.parametrize("desired", list(DesiredState))
+def test_a_faulty_spec_still_has_an_intent(desired: DesiredState) -> None:
+    """A person can keep or purge a session whatever else is refused."""
+    spec = parse_spec({"desiredState": str(desired), "security": "x", "restore": {"onCrash": "x"}})
+    assert spec.desired is desired
     assert spec.faults
 
 
-def test_a_mount_path_twice_is_named() -> None:
-    """The second of two mounts at one place is the fault."""
-    twice = [mount(), mount(name="n", hostPath="/t")]
-    assert faults(mounts=twice) == {"mounts[1].mountPath": Reason.SPEC_INVALID}
+def test_each_fault_says_its_field_to_a_person() -> None:
+    """The condition shows the sentence alone."""
+    for fault in parse_spec({"security": "x", "image": {}}).faults:
+        assert fault.message.startswith(f"spec.{fault.field}:")
 
 
-def test_root_is_allowed_where_the_session_is_not_restricted() -> None:
-    """The host has its own say in that (law 17)."""
-    assert faults(user="0", security="Baseline") == {}
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner)
+)
+SCALAR_FIELDS = st.sampled_from(
+    ["desiredState", "workspace", "title", "user", "tty", "exitPolicy", "security", "workingDir"]
+)
 
 
-def test_values_are_read_with_their_units() -> None:
-    """Quantities and durations become numbers once."""
-    spec = parse_spec(
-        raw_spec(
-            resources={"limits": {"cpu": "250m", "memory": "16Mi"}},
-            restore={"backoff": {"initial": "1m30s"}},
-            retention={"ttlSecondsAfterPurged": 0},
-        )
-    )
-    assert (spec.nano_cpus, spec.memory_bytes) == (250_000_000, 16 * 1024**2)
-    assert spec.restore.backoff == timedelta(seconds=90)
-    assert spec.ttl_after_purged == timedelta(0)
+@given(st.dictionaries(SCALAR_FIELDS, SCALARS))
+def test_no_value_of_a_plain_field_raises(fields: dict[str, Any]) -> None:
+    """A server that checks less than ours must not stop the worker of a session."""
+    parse_spec(raw() | fields)
+
+
+@given(
+    st.sampled_from(["restore", "retention", "resources", "image", "home", "backend"]),
+    st.dictionaries(
+        st.sampled_from(["backoff", "maxAttempts", "retryRun", "ttlSecondsAfterPurged", "ref"]),
+        VALUES,
+    ),
+)
+def test_no_value_below_a_group_raises(group: str, fields: dict[str, Any]) -> None:
+    """Whatever stands where a mapping or a scalar is meant."""
+    parse_spec(raw() | {group: fields})
