@@ -14,6 +14,7 @@ from tests.e2e.host import Deadline, Host
 NAMES = tuple(f"session-{number}" for number in range(1, 9))
 KEPT, PURGED = NAMES[6], NAMES[7]
 CHANGING = NAMES[:6]
+_WIDTH = 200
 
 
 class Demo:
@@ -31,11 +32,11 @@ class Demo:
         sys.stdout.write(f"\n[{time.monotonic() - self._began:5.1f} s] {text}\n")
         sys.stdout.flush()
 
-    def show(self) -> None:
+    def show(self, *flags: str) -> None:
         """Show what a person sees with kubectl."""
-        sys.stdout.write("$ kubectl get sessions\n")
-        answer = self._parts.kubectl("get", "sessions", "-n", self.host.namespace)
-        sys.stdout.write(answer.stdout)
+        sys.stdout.write(f"$ kubectl get sessions {' '.join(flags)}\n")
+        answer = self._parts.kubectl("get", "sessions", "-n", self.host.namespace, *flags)
+        sys.stdout.write("".join(f"{line[:_WIDTH]}\n" for line in answer.stdout.splitlines()))
         sys.stdout.flush()
 
     def check(self, what: str, probe: Callable[[], bool]) -> None:
@@ -48,6 +49,10 @@ class Demo:
             self.faults.append(what)
         sys.stdout.write(f"  {'ok  ' if kept else 'FAIL'}  {what}\n")
         sys.stdout.flush()
+
+    def _shows(self, name: str, command: str, output: str, *, tier: int) -> bool:
+        self.host.shows(name, command, output)
+        return bool(self.host.status(name)["restore"]["tier"] == tier)
 
     def run(self) -> None:
         """Go through the main job."""
@@ -75,7 +80,7 @@ class Demo:
         self._parts.engine_kill()
         self.host.wait_condition(CHANGING[0], "BackendReachable", "False")
         self.say("Unreachable is not gone: the phases are frozen, nothing is concluded.")
-        self.show()
+        self.show("-o", "wide")
         self.say("The host comes back. Nobody does anything.")
         self._parts.engine_start()
         for name in CHANGING:
@@ -83,7 +88,7 @@ class Demo:
                 self.host.wait_run(name, 2)
             except Deadline as error:
                 self.faults.append(str(error))
-        self.show()
+        self.show("-o", "wide")
 
     def _look(self) -> None:
         host = self.host
@@ -91,9 +96,8 @@ class Demo:
         for name in CHANGING:
             self.check(
                 f"{name}: home and writable layer as they were, by rung 1",
-                lambda name=name: (
-                    host.run_in(name, "cat ~/notes /opt/installed-tool") == f"{name}\n{name}\n"
-                    and host.status(name)["restore"]["tier"] == 1
+                lambda name=name: self._shows(
+                    name, "cat ~/notes /opt/installed-tool", f"{name}\n{name}\n", tier=1
                 ),
             )
         self.check(
@@ -114,8 +118,7 @@ class Demo:
         self.check(
             f"{KEPT}: resumed with its home, by rung 2 (the writable layer is named as lost)",
             lambda: (
-                host.run_in(KEPT, "cat ~/notes") == f"{KEPT}\n"
-                and host.status(KEPT)["restore"]["tier"] == 2
+                self._shows(KEPT, "cat ~/notes", f"{KEPT}\n", tier=2)
                 and bool(host.status(KEPT)["restore"]["lost"])
             ),
         )
