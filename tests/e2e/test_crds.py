@@ -16,7 +16,7 @@ from tests.e2e.host import eventually
 SPEC: dict[str, Any] = {
     "workspace": "parser",
     "role": "implement",
-    "agent": "claude",
+    "agent": "coder",
     "backend": {"docker": {"host": "nobody-serves-this"}},
     "image": {"ref": "debian:12"},
 }
@@ -157,7 +157,7 @@ def test_sessions_are_shown_with_their_columns(cluster: Cluster, namespace: str)
     head, row = lines(cluster, namespace, "sessions")
     assert " ".join(head) == ("NAME WORKSPACE ROLE AGENT DESIRED PHASE CAUSE RESUMABLE WORK AGE")
     assert row[:-1] == [
-        "one", "parser", "implement", "claude", "Running", "Exited", "HostLost", "true", "Dirty",
+        "one", "parser", "implement", "coder", "Running", "Exited", "HostLost", "true", "Dirty",
     ]  # fmt: skip
     head, row = lines(cluster, namespace, "sessions", "-o", "wide")
     assert " ".join(head[10:]) == "TIER HOST IMAGE UNSAVED MESSAGE"

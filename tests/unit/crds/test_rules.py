@@ -12,7 +12,7 @@ from tests.unit.crds.schema import closed, schema
 GOOD: dict[str, Any] = {
     "workspace": "parser",
     "role": "implement",
-    "agent": "claude",
+    "agent": "coder",
     "backend": {"docker": {"host": "laptop"}},
     "image": {"ref": "debian:12"},
 }
