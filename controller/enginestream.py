@@ -8,7 +8,7 @@ with an overlap, after the engine was surveyed; duplicates only wake a session o
 import logging
 import threading
 from collections.abc import Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from controller.backends.errors import BackendError
 from controller.backends.protocol import Backend
@@ -56,16 +56,20 @@ class EngineStream:
         self._resync_seconds = resync_seconds
         self._closed = threading.Event()
         self._standing = threading.Event()
-        self._last = datetime.now(UTC)
+        self._last: datetime | None = None
         self._was_reachable: bool | None = None
 
     def run(self) -> None:
         """Follow the stream; reconnect for as long as it takes."""
         while not self._closed.is_set():
-            view = self._engine.refresh()
-            self._note(view)
-            if isinstance(view, EngineView):
-                self._follow(view)
+            try:
+                view = self._engine.refresh()
+                self._note(view)
+                if isinstance(view, EngineView):
+                    self._follow(view)
+            except Exception:
+                # A thread's edge: without it nothing that happens would be seen any more.
+                LOGGER.exception("event stream failed; it is followed anew")
             self._standing.clear()
             self._inventory.forget()
             self._closed.wait(RECONNECT_SECONDS)
@@ -90,6 +94,7 @@ class EngineStream:
             event(LOGGER, logging.INFO, "engine back", epoch=view.epoch.isoformat())
 
     def _follow(self, view: EngineView) -> None:
+        self._last = self._last or view.facts.now
         since = min(self._last, view.facts.now) - OVERLAP
         try:
             for item in self._backend.events(since):
@@ -114,7 +119,7 @@ class EngineStream:
         self._listed()
 
     def _take(self, item: EngineEvent) -> None:
-        self._last = max(self._last, item.at)
+        self._last = max(self._last or item.at, item.at)
         if item.action.startswith(_IGNORED):
             return
         self._witnesses.saw(item)
@@ -127,14 +132,22 @@ class EngineStream:
         while not self._closed.wait(self._resync_seconds):
             if not self._standing.is_set():
                 continue
-            view = self._engine.refresh()
-            self._note(view)
-            if isinstance(view, Unknown):
-                continue
             try:
-                listed = self._inventory.relist()
+                self._resync()
             except BackendError as error:
                 event(LOGGER, logging.WARNING, "resync failed", reason=error.reason)
-                continue
-            self._wake(sorted(self._index.out_of_step(listed, self._inventory.pins())), Lane.MASS)
-            self._listed()
+            except Exception:
+                # A thread's edge, as above.
+                LOGGER.exception("resync failed; it is tried again")
+
+    def _resync(self) -> None:
+        view = self._engine.refresh()
+        self._note(view)
+        if isinstance(view, Unknown):
+            return
+        listed = self._inventory.relist()
+        if not self._standing.is_set():
+            self._inventory.forget()
+            return
+        self._wake(sorted(self._index.out_of_step(listed, self._inventory.pins())), Lane.MASS)
+        self._listed()

@@ -26,22 +26,27 @@ class Inventory:
         """Start with no listing."""
         self._backend = backend
         self._lock = threading.Lock()
+        self._listing_now = threading.Lock()
         self._listing: _Listing | None = None
         self._touched: set[str] = set()
 
     def relist(self) -> dict[str, tuple[ContainerFacts, ...]]:
-        """List anew. Raises BackendUnreachable, and is then as without a listing."""
-        with self._lock:
-            self._listing = None
-            self._touched = set()
-        listing = _Listing(
-            containers=self._backend.inventory(),
-            networks=self._backend.networks(),
-            pins=set(self._backend.pins()),
-        )
-        with self._lock:
-            self._listing = listing
-        return listing.containers
+        """List anew. Raises BackendUnreachable, and is then as without a listing.
+
+        One after the other: an older listing must not take the place of a newer one.
+        """
+        with self._listing_now:
+            with self._lock:
+                self._listing = None
+                self._touched = set()
+            listing = _Listing(
+                containers=self._backend.inventory(),
+                networks=self._backend.networks(),
+                pins=set(self._backend.pins()),
+            )
+            with self._lock:
+                self._listing = listing
+            return listing.containers
 
     def forget(self) -> None:
         """Believe nothing until the next listing: the event stream broke."""
