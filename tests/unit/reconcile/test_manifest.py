@@ -123,7 +123,7 @@ def test_the_envelope_must_be_whole() -> None:
 def test_the_hash_of_a_recipe_covers_every_field() -> None:
     """Law 6: a container made from anything else is not this session's."""
     plain = recipe()
-    others = {
+    others: dict[str, Any] = {
         "image_ref": "x",
         "image_id": "x",
         "image_digest": "x",

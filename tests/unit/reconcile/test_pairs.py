@@ -1,246 +1,384 @@
-"""The pairs of states that were settled beforehand, one test each; `settle` follows the plans."""
+"""Pairs of states that meet: what is, what comes, and what then follows."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from controller.api.reasons import Reason
-from controller.api.vocabulary import Cause, DesiredState, ExitPolicy, Phase, Rung
+from controller.api.spec import Identity
+from controller.api.vocabulary import Cause, DesiredState, Phase, Rung
 from controller.reconcile import actions as a
-from controller.reconcile.case import ABSENT, Case, EffectFailed, FaultKind, Witness
-from controller.reconcile.facts import ContainerState, ImageAbsent, Unknown
-from controller.reconcile.manifest import Decision, Manifest, RestoreRecord
+from controller.reconcile.case import (
+    ABSENT,
+    Case,
+    EffectFailed,
+    EngineView,
+    Epoch,
+    FaultKind,
+)
+from controller.reconcile.facts import (
+    ContainerFacts,
+    ContainerState,
+    ImageAbsent,
+    SessionOnBackend,
+    Unknown,
+)
+from controller.reconcile.manifest import Decision, ExitRecord, RestoreRecord, Seen
 from controller.reconcile.plan import plan
-from controller.reconcile.steps import Plan
-from tests.unit.reconcile.builders import IMAGE, NOW, case, container, manifest, session, settle
+from tests.unit.reconcile.builders import (
+    EPOCH,
+    NOW,
+    case,
+    container,
+    engine,
+    manifest,
+    session,
+)
+from tests.unit.reconcile.walk import walk
 
 RUNNING, KEPT, PURGED = DesiredState.RUNNING, DesiredState.KEPT, DesiredState.PURGED
-EXITED = container(ContainerState.EXITED, exit_code=3)
+REMOVALS = (a.RemoveContainer, a.RemoveNetwork, a.RemoveInstance)
+STARTS = (a.StartContainer, a.CreateAndStart)
+SILENT = Unknown(reason=Reason.ENGINE_UNREACHABLE, message="silent")
+UNMOUNTED = Unknown(reason=Reason.STATE_ROOT_MISSING, message="unmounted")
+STOPPED = container(ContainerState.EXITED, exit_code=137)
 
 
-def after(given: Case) -> tuple[Manifest, Plan]:
-    """The record and the plan that a case settles in."""
-    settled, answer = settle(given)
-    record = answer.manifest or settled.manifest
-    assert isinstance(record, Manifest)
-    return record, answer
+def returned() -> EngineView:
+    """An engine that was away until a moment ago."""
+    back = Epoch(started_at=NOW, lost_at=NOW - timedelta(seconds=2))
+    return engine(epochs=(Epoch(started_at=EPOCH, lost_at=None), back))
 
 
-def kinds(answer: Plan) -> list[type]:
-    """What is to be done, by kind."""
-    return [type(action) for action in answer.actions]
-
-
-@pytest.mark.parametrize("phase", [Phase.KEEPING, Phase.PURGING])
-def test_running_takes_a_keep_or_purge_back_before_the_destroy_record(phase: Phase) -> None:
-    """A living process by rung 0, a stopped one by rung 1."""
-    record, answer = after(case(container(), manifest=manifest(phase), session=session(RUNNING)))
-    assert (record.phase, record.restore.tier) == (Phase.RUNNING, Rung.RECONNECT)
-    record, answer = after(case(EXITED, manifest=manifest(phase), session=session(RUNNING)))
-    assert a.StartContainer in kinds(answer)
-    assert record.restore.tier is Rung.START
+def lost() -> Case:
+    """A running session whose host took it away, and the engine that returned."""
+    finished = NOW - timedelta(seconds=2)
+    ended = container(ContainerState.EXITED, exit_code=255, finished_at=finished)
+    return case(ended, engine=returned())
 
 
 @pytest.mark.parametrize("phase", [Phase.KEEPING, Phase.PURGING])
-def test_running_comes_too_late_after_the_destroy_record(phase: Phase) -> None:
-    """What was recorded past recall is finished first."""
-    given = manifest(phase, destroy_recorded=True)
-    record, answer = after(case(EXITED, manifest=given, session=session(RUNNING)))
-    assert record.phase is phase
-    assert a.RemoveContainer in kinds(answer)
+@pytest.mark.parametrize(
+    ("present", "tier"),
+    [(container(), Rung.RECONNECT), (STOPPED, Rung.START)],
+    ids=["live", "stopped"],
+)
+def test_running_is_honoured_until_the_destroy_record(
+    phase: Phase, present: ContainerFacts, tier: Rung
+) -> None:
+    """Purging or Keeping meets Running: it comes back as it was, by rung 0 or 1."""
+    end = walk(case(present, manifest=manifest(phase), session=session(RUNNING)))
+    assert end.phase is Phase.RUNNING
+    assert end.manifest.restore.tier is tier
+    assert end.manifest.process is not None
+    assert end.manifest.process.container_id == "c1"
+    assert not end.did(*REMOVALS)
 
 
-def test_a_finished_keep_that_is_wanted_running_is_recreated() -> None:
-    """Keeping finishes, then rung 2."""
-    given = manifest(Phase.KEEPING, destroy_recorded=True)
-    record, answer = after(case(manifest=given, session=session(RUNNING)))
-    assert a.CreateAndStart in kinds(answer)
-    assert record.restore.tier is Rung.RECREATE
+def test_keeping_past_recall_finishes_and_is_resumed() -> None:
+    """Keeping meets Running after the destroy record: Kept, then rung 2."""
+    record = manifest(Phase.KEEPING, destroy_recorded=True)
+    end = walk(case(STOPPED, manifest=record, session=session(RUNNING)))
+    assert Phase.KEPT in [entry.phase for entry in end.manifest.history]
+    assert end.phase is Phase.RUNNING
+    assert end.manifest.restore.tier is Rung.RECREATE
+    assert end.manifest.restore.lost
 
 
-@pytest.mark.parametrize("wanted", [RUNNING, KEPT])
-def test_a_purged_session_is_refused(wanted: DesiredState) -> None:
-    """Create a new one."""
-    answer = plan(case(manifest=ABSENT, session=session(wanted, status_phase=Phase.PURGED)))
-    assert answer.actions == ()
-    assert answer.hold is not None
-    assert answer.hold.reason is Reason.ALREADY_PURGED
+@pytest.mark.parametrize("comes", [RUNNING, KEPT])
+def test_purging_past_recall_finishes(comes: DesiredState) -> None:
+    """Purging meets another wish after the destroy record: it is too late."""
+    record = manifest(Phase.PURGING, destroy_recorded=True)
+    end = walk(case(STOPPED, manifest=record, session=session(comes)))
+    assert end.case.manifest is ABSENT
+    assert not end.did(*STARTS)
+    assert end.status["phase"] == Phase.PURGED
 
 
-def test_a_purge_that_was_cut_off_after_its_last_removal_is_purged() -> None:
-    """The manifest is gone and the status says Purging: nothing is missing."""
-    answer = plan(case(manifest=ABSENT, session=session(PURGED, status_phase=Phase.PURGING)))
-    assert answer.hold is None
-    assert answer.manifest is not None
-    assert answer.manifest.phase is Phase.PURGED
-    assert not answer.record
+@pytest.mark.parametrize("comes", [RUNNING, KEPT])
+def test_purged_meets_another_wish_and_refuses(comes: DesiredState) -> None:
+    """Nothing is left to bring back: create anew."""
+    gone = session(comes, status_phase=Phase.PURGED)
+    end = walk(case(manifest=ABSENT, session=gone))
+    assert end.actions == ()
+    assert end.condition("Stalled")["reason"] == Reason.ALREADY_PURGED
+    assert end.condition("Ready")["status"] == "False"
 
 
-def test_a_restore_that_is_purged_stops_first() -> None:
-    """Stop, undo the half rung, then everything goes."""
-    given = manifest(Phase.RESTORING, before=Phase.EXITED)
-    record, answer = after(case(container(), manifest=given, session=session(PURGED)))
-    assert record.phase is Phase.PURGING
-    assert kinds(answer) == [a.StopContainer]
+def test_restoring_meets_purged_and_undoes_the_half_rung() -> None:
+    """Stopped, what the rung had created removed, and everything freed past recall only."""
+    half = container(ContainerState.CREATED, container_id="c2", run_id=2)
+    record = manifest(Phase.RESTORING, run_id=2, process=None, before=Phase.EXITED)
+    end = walk(case(half, manifest=record, session=session(PURGED, status_run_id=2)))
+    assert end.case.manifest is ABSENT
+    assert not end.did(*STARTS)
+    assert isinstance(end.case.backend, SessionOnBackend)
+    assert end.case.backend == SessionOnBackend(containers=(), network_present=False)
 
 
 @pytest.mark.parametrize("before", [Phase.EXITED, Phase.KEPT])
-def test_a_failed_restore_goes_back_to_the_phase_before(before: Phase) -> None:
-    """Phase and evidence stay; the condition and the count say so (law 4)."""
-    failed = EffectFailed(
-        action="CreateAndStart", kind=FaultKind.CONTAINER, reason=Reason.START_REFUSED, message="no"
+def test_a_failed_attempt_goes_back_to_the_phase_before(before: Phase) -> None:
+    """Law 4: phase, cause and data as before; the condition and the attempts say so."""
+    record = manifest(Phase.RESTORING, before=before, process=None, cause=Cause.HOST_LOST)
+    refused = EffectFailed(
+        action="x", kind=FaultKind.CONTAINER, reason=Reason.CONTAINER_BROKEN, message="broken"
     )
-    given = manifest(Phase.RESTORING, before=before, cause=Cause.HOST_LOST, process=None)
-    answer = plan(case(manifest=given, session=session(RUNNING), failure=failed))
+    answer = plan(case(manifest=record, session=session(RUNNING), failure=refused))
     assert answer.manifest is not None
     assert (answer.manifest.phase, answer.manifest.cause) == (before, Cause.HOST_LOST)
     assert answer.manifest.restore.attempts == 1
     assert answer.hold is not None
-    assert answer.hold.reason is Reason.START_REFUSED
+    assert answer.hold.reason is Reason.CONTAINER_BROKEN
+    assert answer.wake_at is not None
 
 
-@pytest.mark.parametrize("phase", [Phase.PENDING, Phase.STARTING, Phase.FAILED])
-def test_a_session_that_never_ran_is_purged_at_once(phase: Phase) -> None:
-    """Nothing of it is work."""
-    _, answer = after(case(manifest=manifest(phase), session=session(PURGED)))
-    assert kinds(answer) == [a.RemoveInstance]
+def test_pending_meets_purged_at_once() -> None:
+    """No process ever ran, so there is nothing to assess or keep."""
+    record = manifest(Phase.PENDING, run_id=0, seen=Seen(run_id=0, generation=2))
+    end = walk(case(manifest=record, session=session(PURGED, status_run_id=0)))
+    assert end.case.manifest is ABSENT
+    assert not end.did(*STARTS)
+    new = case(manifest=ABSENT, session=session(PURGED, status_run_id=0))
+    assert walk(new).actions == ()
 
 
 @pytest.mark.parametrize(
-    ("cause", "spec"),
+    ("cause", "reason"),
     [
-        (Cause.CRASHED, {}),
-        (Cause.UNKNOWN, {}),
-        (Cause.HOST_LOST, {"restore": {"onHostLoss": "Hold"}}),
+        (Cause.CRASHED, Reason.CRASHED),
+        (Cause.UNKNOWN, Reason.STOPPED_BY_HAND),
+        (Cause.HOST_LOST, Reason.HOST_LOST),
     ],
 )
-def test_what_is_held_is_stalled_and_not_in_progress(cause: Cause, spec: dict[str, object]) -> None:
-    """kstatus must not call it in progress: a hold that waits for a person."""
-    given = manifest(Phase.EXITED, cause=cause, reason=Reason.CRASHED)
-    _, answer = after(case(EXITED, manifest=given, session=session(spec=spec)))
+def test_a_held_end_is_stalled_and_not_in_progress(cause: Cause, reason: Reason) -> None:
+    """Exited and held: Ready=False, Stalled=True with the reason and the way on."""
+    held = session(spec={"restore": {"onHostLoss": "Hold"}})
+    record = manifest(Phase.EXITED, cause=cause, reason=reason, message="It ended.")
+    end = walk(case(STOPPED, manifest=record, session=held))
+    assert end.phase is Phase.EXITED
+    assert end.condition("Ready")["status"] == "False"
+    assert end.condition("Reconciling")["status"] == "False"
+    assert end.condition("Stalled")["status"] == "True"
+    assert end.condition("Stalled")["reason"] == reason
+    assert "retryRun" in end.condition("Stalled")["message"]
+    assert end.status["resumable"] is True
+
+
+def test_a_host_that_nobody_serves_is_not_answered_by_another() -> None:
+    """Pending with an unknown host: this controller neither claims nor reports it."""
+    elsewhere = session(spec={"backend": {"docker": {"host": "nobody"}}}, served_by="")
+    answer = plan(case(manifest=ABSENT, session=elsewhere))
     assert answer.actions == ()
-    assert answer.hold is not None
-    assert not answer.hold.waiting
+    assert not answer.report
 
 
 @pytest.mark.parametrize("phase", [Phase.STARTING, Phase.FAILED])
-def test_a_launch_that_is_kept_is_cancelled(phase: Phase) -> None:
-    """Freed, Kept; resume is the first launch."""
-    record, answer = after(case(manifest=manifest(phase), session=session(KEPT)))
-    assert record.phase is Phase.KEPT
-    record, answer = after(case(manifest=record, session=session(RUNNING)))
-    assert a.CreateAndStart in kinds(answer)
-    assert a.PrepareHome in kinds(answer)
+def test_a_launch_that_is_kept_resumes_as_the_first_launch(phase: Phase) -> None:
+    """Starting or Failed meets Kept: cancelled, freed, Kept; then launched, not restored."""
+    half = container(ContainerState.CREATED)
+    kept = walk(case(half, manifest=manifest(phase), session=session(KEPT)))
+    assert kept.phase is Phase.KEPT
+    assert kept.case.backend == SessionOnBackend(containers=(), network_present=False)
+    resumed = walk(replace(kept.case, session=session(RUNNING, generation=3)))
+    assert resumed.phase is Phase.RUNNING
+    created = [action for action in resumed.actions if isinstance(action, a.CreateAndStart)]
+    assert [action.resumed for action in created] == [False]
 
 
 def test_a_crash_that_is_kept_stays_in_the_history() -> None:
-    """The container and its layer go; the cause is the operator's."""
-    given = manifest(Phase.EXITED, cause=Cause.CRASHED, destroy_recorded=False)
-    record, answer = after(case(EXITED, manifest=given, session=session(KEPT)))
-    assert (record.phase, record.cause) == (Phase.KEEPING, Cause.OPERATOR_KEPT)
-    assert record.destroy_recorded
-    assert a.RemoveContainer in kinds(answer)
+    """Exited (Crashed) meets Kept: the layer goes, the cause is the operator's."""
+    end = walk(case(container(ContainerState.EXITED, exit_code=3)))
+    kept = walk(replace(end.case, session=session(KEPT, generation=3)))
+    assert (kept.phase, kept.manifest.cause) == (Phase.KEPT, Cause.OPERATOR_KEPT)
+    assert Cause.CRASHED in [entry.cause for entry in kept.manifest.history]
+    assert kept.did(a.RemoveContainer)
 
 
-@pytest.mark.parametrize("wanted", [KEPT, PURGED])
-def test_a_decision_while_the_engine_is_silent_waits(wanted: DesiredState) -> None:
-    """Frozen; on return as if just said."""
-    silent = Unknown(reason=Reason.ENGINE_UNREACHABLE, message="silent")
-    answer = plan(case(session=session(wanted), engine=silent, backend=silent))
-    assert (answer.actions, answer.manifest) == ((), None)
-    lost = container(ContainerState.EXITED, exit_code=255)
-    record, _ = after(case(lost, session=session(wanted)))
-    assert record.phase in (Phase.KEEPING, Phase.PURGING)
+@pytest.mark.parametrize("comes", [KEPT, PURGED])
+@pytest.mark.parametrize("phase", [p for p in Phase if p is not Phase.PURGED])
+def test_a_wish_while_the_engine_is_silent_waits(phase: Phase, comes: DesiredState) -> None:
+    """Frozen: no action, no other phase, and the condition says why."""
+    given = case(manifest=manifest(phase), session=session(comes), engine=SILENT, backend=SILENT)
+    end = walk(given)
+    assert end.actions == ()
+    assert end.phase is phase
+    assert end.condition("BackendReachable")["status"] == "False"
 
 
-def test_a_deletion_while_the_engine_is_silent_lets_go() -> None:
-    """The object goes; what is left is freed later."""
-    silent = Unknown(reason=Reason.ENGINE_UNREACHABLE, message="silent")
-    answer = plan(case(session=session(deleting=True), engine=silent, backend=silent))
-    assert kinds(answer) == [a.RemoveFinalizer]
-    assert answer.manifest is not None
-    assert answer.manifest.released
-    back = plan(case(container(), session=None, manifest=answer.manifest))
-    assert kinds(back) == [a.StopContainer]
+@pytest.mark.parametrize("comes", [KEPT, PURGED])
+def test_a_wish_made_meanwhile_is_done_at_the_return(comes: DesiredState) -> None:
+    """A container found at 255 goes on to Keeping or Purging and is not restarted."""
+    end = walk(replace(lost(), session=session(comes)))
+    assert not end.did(*STARTS)
+    assert end.did(a.RemoveContainer)
+    assert end.status["phase"] == comes
 
 
-def test_a_kept_session_without_its_image_stays_kept() -> None:
-    """Said so, and not restored from anything else (law 7)."""
-    gone = ImageAbsent(ref="i")
-    given = case(
-        manifest=manifest(Phase.KEPT), session=session(RUNNING), image=gone, image_pinned=False
+@pytest.mark.parametrize(
+    "silent",
+    [
+        {"engine": SILENT, "backend": SILENT},
+        {"manifest": UNMOUNTED},
+        {"manifest": UNMOUNTED, "engine": SILENT, "backend": SILENT},
+    ],
+    ids=["engine", "disk", "both"],
+)
+def test_a_deletion_lets_the_object_go_and_leaves_the_rest(silent: dict[str, Unknown]) -> None:
+    """Law 13: nothing waits; what can not be reached stays, adoptable."""
+    end = walk(case(**{"session": session(deleting=True), **silent}))
+    assert end.actions == (a.RemoveFinalizer(),)
+
+
+def test_a_released_session_is_freed_at_the_return() -> None:
+    """What a deletion had to leave on a silent engine is freed and archived later."""
+    record = manifest(released=True)
+    end = walk(case(container(), session=None, manifest=record))
+    assert end.did(a.ArchiveInstance)
+    assert not end.did(a.RemoveInstance)
+    assert end.case.manifest is ABSENT
+
+
+def test_a_deletion_under_clean_archives() -> None:
+    """Policy Clean with work that nobody assessed meets delete: the archive."""
+    deleted = session(deleting=True, spec={"exitPolicy": "Clean"})
+    end = walk(case(container(), session=deleted))
+    assert end.did(a.ArchiveInstance)
+    assert not end.did(a.RemoveInstance)
+    assert end.case.session is None
+
+
+def test_kept_whose_image_went_stays_kept_and_says_so() -> None:
+    """Restorable=False, and nothing is pulled or dropped."""
+    record = manifest(Phase.KEPT)
+    end = walk(case(manifest=record, image=ImageAbsent(ref="i"), image_pinned=False))
+    assert (end.phase, end.actions) == (Phase.KEPT, ())
+    assert end.condition("Restorable")["status"] == "False"
+    assert end.condition("Restorable")["reason"] == Reason.IMAGE_MISSING
+    assert end.status["resumable"] is False
+
+
+def test_a_kept_session_resumes_with_the_recorded_image() -> None:
+    """Law 7: spec.image was changed; the recorded one wins, and the condition says so."""
+    edited = session(RUNNING, spec={"image": {"ref": "other"}})
+    end = walk(case(manifest=manifest(Phase.KEPT), session=edited))
+    created = [action for action in end.actions if isinstance(action, a.CreateAndStart)]
+    assert [action.recipe.image_ref for action in created] == ["i"]
+    assert end.condition("SpecValid")["reason"] == Reason.FIELD_CHANGED
+
+
+EXIT = ExitRecord(run_id=1, code=0, oom_killed=False, finished_at=NOW, watched=True, decision=KEPT)
+
+
+@pytest.mark.parametrize(
+    ("generation", "desired", "phase"),
+    [(2, None, Phase.KEPT), (2, RUNNING, Phase.KEPT), (3, RUNNING, Phase.RUNNING)],
+    ids=["unset", "as it was", "edited since"],
+)
+def test_a_newer_edit_wins_over_an_exit_decision(
+    generation: int, desired: DesiredState | None, phase: Phase
+) -> None:
+    """The person wins; a tie keeps, and the decision is written to the spec."""
+    record = manifest(
+        Phase.KEEPING, exit=EXIT, decision=Decision(desired=KEPT, generation=2), desired=KEPT
     )
-    record, answer = after(given)
-    assert record.phase is Phase.KEPT
-    assert answer.hold is not None
-    assert answer.hold.reason is Reason.IMAGE_MISSING
+    given = case(
+        container(ContainerState.EXITED),
+        manifest=record,
+        session=session(desired, generation=generation),
+    )
+    end = walk(given)
+    assert end.phase is phase
+    assert end.did(a.RecordDecision) == (phase is Phase.KEPT)
 
 
-def test_a_newer_edit_wins_over_an_exit_decision() -> None:
-    """The person wins; ties keep."""
-    decided = manifest(Phase.KEEPING, desired=KEPT, decision=Decision(desired=KEPT, generation=2))
-    _, tie = after(case(EXITED, manifest=decided, session=session(RUNNING, generation=2)))
-    assert tie.actions == (a.RecordDecision(desired=KEPT, generation=2),)
-    record, newer = after(case(EXITED, manifest=decided, session=session(RUNNING, generation=3)))
-    assert record.phase is Phase.RESTORING
-    assert a.StartContainer in kinds(newer)
+@pytest.mark.parametrize("code", [0, 137, 143])
+def test_our_own_stop_is_no_crash(code: int) -> None:
+    """Keeping's own stop ends with any code: the cause is OperatorKept."""
+    kept = walk(case(container(), session=session(KEPT)))
+    assert kept.manifest.cause is Cause.OPERATOR_KEPT
+    record = manifest(Phase.KEEPING, cause=Cause.OPERATOR_KEPT, desired=KEPT)
+    ended = container(ContainerState.EXITED, exit_code=code)
+    end = walk(case(ended, manifest=record, session=session(KEPT)))
+    assert (end.phase, end.manifest.cause) == (Phase.KEPT, Cause.OPERATOR_KEPT)
+    assert Cause.CRASHED not in [entry.cause for entry in end.manifest.history]
 
 
-def test_our_own_stop_is_no_crash() -> None:
-    """Keeping's stop gives an exit code; the cause stays the operator's."""
-    killed = container(ContainerState.EXITED, exit_code=137)
-    given = manifest(Phase.KEEPING, cause=Cause.OPERATOR_KEPT)
-    record, _ = after(case(killed, manifest=given, session=session(KEPT)))
-    assert record.cause is Cause.OPERATOR_KEPT
+def restored_run(present: ContainerFacts, given_engine: EngineView) -> Case:
+    """A restore whose process started and ended before anybody saw it."""
+    record = manifest(
+        Phase.RESTORING,
+        run_id=2,
+        before=Phase.EXITED,
+        cause=Cause.HOST_LOST,
+        restore=RestoreRecord(tier=Rung.START, started_at=NOW),
+    )
+    return case(present, manifest=record, engine=given_engine, session=session(status_run_id=2))
 
 
-def test_another_host_in_the_spec_leaves_the_session_where_it_is() -> None:
-    """A server without CEL: the old host keeps it by its manifest, the new one refuses."""
+def test_a_crash_in_a_restore_counts_as_an_attempt() -> None:
+    """Crashed, and one attempt of the few."""
+    began = NOW - timedelta(seconds=3)
+    ended = container(ContainerState.EXITED, exit_code=3, started_at=began)
+    end = walk(restored_run(ended, engine()))
+    assert (end.phase, end.manifest.cause) == (Phase.EXITED, Cause.CRASHED)
+    assert end.manifest.restore.attempts == 1
+
+
+def test_a_host_loss_in_a_restore_resumes_the_step_and_counts_none() -> None:
+    """The host went away under the new run before anybody saw it."""
+    began = NOW - timedelta(seconds=10)
+    ended = container(
+        ContainerState.EXITED,
+        exit_code=255,
+        started_at=began,
+        finished_at=NOW - timedelta(seconds=2),
+    )
+    end = walk(restored_run(ended, returned()))
+    assert end.phase is Phase.RUNNING
+    assert Cause.HOST_LOST in [entry.cause for entry in end.manifest.history]
+    assert end.manifest.restore.attempts == 0
+
+
+@pytest.mark.parametrize("phase", [Phase.STARTING, Phase.RESTORING])
+def test_a_host_loss_before_the_start_resumes_the_step(phase: Phase) -> None:
+    """What was created and never started is undone, and the step is done again."""
+    half = container(ContainerState.CREATED)
+    record = manifest(phase, process=None, before=Phase.EXITED)
+    end = walk(case(half, manifest=record, engine=returned()))
+    assert end.phase is Phase.RUNNING
+    assert end.manifest.restore.attempts == 0
+
+
+def test_a_session_stays_with_the_host_that_has_its_manifest() -> None:
+    """A server without CEL let the backend be edited: the old host keeps it and says so."""
     moved = session(spec={"backend": {"docker": {"host": "other"}}})
-    kept = plan(case(container(), session=moved))
-    assert kept.actions == ()
-    assert kept.manifest == manifest()
-    refused = plan(case(manifest=ABSENT, session=replace(moved, served_by="another")))
-    assert (refused.actions, refused.report) == ((), False)
+    end = walk(case(container(), session=moved))
+    assert end.phase is Phase.RUNNING
+    assert end.condition("SpecValid")["reason"] == Reason.FIELD_CHANGED
 
 
-@pytest.mark.parametrize("policy", list(ExitPolicy))
-def test_a_clean_exit_is_never_cleaned_without_an_assessment(policy: ExitPolicy) -> None:
-    """Unknown is not clean (law 2)."""
-    ended = container(ContainerState.EXITED, exit_code=0)
-    given = case(
-        ended,
-        session=session(spec={"exitPolicy": str(policy)}),
-        witness={"c1": Witness(watched=True)},
-    )
-    record, answer = after(given)
-    assert record.phase is Phase.KEEPING
-    assert answer.actions == (a.RecordDecision(desired=KEPT, generation=2),)
+def test_the_new_host_of_an_edited_session_leaves_it_alone() -> None:
+    """It was claimed by another installation first."""
+    answer = plan(case(manifest=ABSENT, session=session(served_by="the old host")))
+    assert answer.actions == ()
+    assert not answer.report
 
 
-def test_a_container_that_will_not_start_twice_opens_the_next_rung() -> None:
-    """It is set aside, not removed; `skipped` quotes the engine (case C08)."""
-    refused = RestoreRecord(refusals=2, fault_message="broken link")
-    given = manifest(Phase.RESTORING, before=Phase.EXITED, restore=refused)
-    record, answer = after(case(EXITED, manifest=given))
-    assert kinds(answer)[0] is a.SetAsideContainer
-    assert a.RemoveContainer not in kinds(answer)
-    assert "broken link" in record.restore.skipped[0].reason
+def test_the_identity_that_counts_is_the_recorded_one() -> None:
+    """An edited role changes nothing of the session."""
+    record = manifest(identity=Identity(workspace="w", role="old", agent="a", host="h"))
+    end = walk(case(container(), manifest=record))
+    assert end.manifest.identity.role == "old"
+    assert end.condition("SpecValid")["status"] == "False"
 
 
-def test_a_fault_of_the_host_climbs_no_rung() -> None:
-    """A full disk is waited for, however often."""
-    full = EffectFailed(
-        action="StartContainer", kind=FaultKind.HOST, reason=Reason.NO_SPACE, message="full"
-    )
-    record = manifest(Phase.EXITED, cause=Cause.HOST_LOST)
-    for turn in range(6):
-        restoring, answer = after(
-            case(EXITED, manifest=record, now=NOW.replace(hour=13 + turn), session=session())
-        )
-        assert kinds(answer)[-1] is a.StartContainer
-        back = plan(case(EXITED, manifest=restoring, failure=full))
-        assert back.manifest is not None
-        record = back.manifest
-    assert record.restore.attempts == 0
-    assert IMAGE.image_id == "sha256:1"
+def test_work_that_was_not_assessed_is_unknown() -> None:
+    """Law 2: a running session never shows Clean for want of a verdict."""
+    assert walk(case(container())).status["work"]["state"] == "Unknown"
+
+
+def test_a_wish_is_the_last_recorded_one_where_the_spec_has_none() -> None:
+    """A manifest in Git without the field never restarts a Kept session."""
+    end = walk(case(manifest=manifest(Phase.KEPT), session=session(None)))
+    assert (end.phase, end.actions) == (Phase.KEPT, ())
