@@ -258,6 +258,15 @@ def test_kept_whose_image_went_stays_kept_and_says_so() -> None:
     assert end.status["resumable"] is False
 
 
+def test_a_wish_to_run_without_the_image_leaves_it_kept() -> None:
+    """Law 7: restored from nothing else; it goes on by itself once the image is there."""
+    gone = ImageAbsent(ref="i")
+    record = manifest(Phase.KEPT)
+    end = walk(case(manifest=record, session=session(RUNNING), image=gone, image_pinned=False))
+    assert (end.phase, end.actions) == (Phase.KEPT, ())
+    assert end.condition("Ready")["reason"] == Reason.IMAGE_MISSING
+
+
 def test_a_kept_session_resumes_with_the_recorded_image() -> None:
     """Law 7: spec.image was changed; the recorded one wins, and the condition says so."""
     edited = session(RUNNING, spec={"image": {"ref": "other"}})
