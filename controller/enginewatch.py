@@ -28,7 +28,7 @@ _MARKER = "host.json"
 def read_record(state_root: Path) -> HostRecord | None:
     """Read the record of a state root; None where there is none. Raises StorageFault."""
     try:
-        text = (state_root / _MARKER).read_text(encoding="utf-8")
+        text = (state_root / _MARKER).read_bytes()
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -37,7 +37,7 @@ def read_record(state_root: Path) -> HostRecord | None:
         ) from error
     try:
         return _CONVERTER.loads(text, HostRecord)
-    except (ValueError, TypeError, AttributeError, ClassValidationError) as error:
+    except (ValueError, TypeError, AttributeError, ClassValidationError, RecursionError) as error:
         raise StorageFault(
             Reason.STATE_ROOT_MISSING,
             f"{state_root / _MARKER} is damaged; bring it back from a backup. Nothing was changed.",
@@ -119,10 +119,11 @@ class EngineWatch:
         if isinstance(verdict, Unknown):
             return verdict
         if verdict != self._record:
-            if read_record(self._state_root) is None:
+            stored = read_record(self._state_root)
+            if stored is None or stored.owner != self._record.owner:
                 return Unknown(
                     reason=Reason.STATE_ROOT_MISSING,
-                    message=f"{self._state_root} has no {_MARKER}: its disk is not mounted.",
+                    message=f"{self._state_root} has no {_MARKER} of ours: it is not mounted.",
                 )
             write_record(self._state_root, verdict)
             self._record = verdict
