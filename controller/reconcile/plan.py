@@ -99,12 +99,17 @@ def _missing_directory(case: Case) -> Plan | None:
 
 
 def _api_went_back(case: Case) -> Plan | None:
-    """A status older than the manifest: the API server was restored from a backup."""
+    """A status older than the manifest: the API server was restored from a backup.
+
+    A status that was ahead of the manifest (written by somebody, or of a disk that was restored)
+    is written back to the manifest's own run, which is then no sign of a backup.
+    """
     session, manifest = case.session, case.manifest
     if session is None or not isinstance(manifest, Manifest):
         return None
     seen = manifest.seen
-    if session.status_run_id >= seen.run_id and session.generation >= seen.generation:
+    run_id = min(seen.run_id, manifest.run_id)
+    if session.status_run_id >= run_id and session.generation >= seen.generation:
         return None
     return frozen(
         case,
@@ -112,7 +117,7 @@ def _api_went_back(case: Case) -> Plan | None:
             reason=Reason.STATUS_OLDER_THAN_MANIFEST,
             message=(
                 f"The API server holds run {session.status_run_id}, generation "
-                f"{session.generation}, and held run {seen.run_id}, generation {seen.generation} "
+                f"{session.generation}, and held run {run_id}, generation {seen.generation} "
                 "before: it was restored from a backup. Nothing is touched."
             ),
         ),

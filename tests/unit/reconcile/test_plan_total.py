@@ -18,7 +18,7 @@ from controller.reconcile.facts import (
     SessionOnBackend,
     Unknown,
 )
-from controller.reconcile.manifest import Manifest, ProcessMark, RestoreRecord
+from controller.reconcile.manifest import Manifest, ProcessMark, RestoreRecord, Seen
 from controller.reconcile.plan import plan
 from controller.reconcile.steps import Plan
 from tests.unit.reconcile.builders import (
@@ -190,6 +190,13 @@ def test_a_restored_api_server_freezes() -> None:
         assert answer.actions == ()
         assert answer.hold is not None
         assert answer.hold.reason is Reason.STATUS_OLDER_THAN_MANIFEST
+
+
+def test_a_status_that_was_ahead_and_was_written_back_freezes_nothing() -> None:
+    """A forged number, or a disk that was restored: the next run is counted past it."""
+    record = manifest(seen=Seen(run_id=9, generation=2))
+    answer = plan(case(container(), manifest=record, session=session(status_run_id=1)))
+    assert answer.hold is None
 
 
 def test_the_image_of_a_case_is_what_the_builders_say() -> None:
