@@ -1,9 +1,9 @@
 """`kubectl delete` of a session: never wedges, never loses (law 13).
 
 Everything is freed and the directory moves whole to the archive; where the engine or the disk can
-not be reached the object goes all the same and its directory stays, adoptable. The archive needs
-no manifest that can be read. An object that vanished without us is no deletion: its data is left
-for adoption (law 12).
+not be reached, or refuses, the object goes all the same: what is left is freed and archived later,
+or stays adoptable. The archive needs no manifest that can be read. An object that vanished without
+us is no deletion: its data is left for adoption (law 12).
 """
 
 from dataclasses import replace
@@ -16,11 +16,13 @@ from controller.reconcile.actions import (
     RemoveFinalizer,
     RemoveInstance,
 )
-from controller.reconcile.case import ABSENT, Case
-from controller.reconcile.facts import Unknown
+from controller.reconcile.case import ABSENT, Case, EffectFailed, FaultKind
+from controller.reconcile.facts import ContainerState, Unknown
 from controller.reconcile.freeing import free_runtime, live_stops
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.steps import RECHECK, SETTLING, Plan, idle, on_backend
+
+_STUCK = frozenset({ContainerState.REMOVING, ContainerState.DEAD})
 
 
 def plan_deletion(case: Case) -> Plan:
@@ -60,7 +62,7 @@ def _free(case: Case) -> Plan:
     if isinstance(case.engine, Unknown) or isinstance(case.backend, Unknown):
         return Plan(wake_at=case.now + RECHECK, report=False)
     if case.failure is not None:
-        return Plan(wake_at=case.now + SETTLING, report=False)
+        return _refused(case, case.failure)
     manifest = case.manifest if isinstance(case.manifest, Manifest) else None
     stops = live_stops(case)
     ran = any(c.started_at is not None for c in on_backend(case).containers)
@@ -72,6 +74,19 @@ def _free(case: Case) -> Plan:
     if runtime:
         return Plan(manifest=manifest, actions=runtime, again=True, report=False)
     return Plan(manifest=manifest, actions=(_last_step(manifest),), again=True, report=False)
+
+
+def _refused(case: Case, failure: EffectFailed) -> Plan:
+    """Let the object go when something of it can not be freed now; that is tried on without it.
+
+    A lost race is tried again at once, unless the engine is stuck in a removal of its own.
+    """
+    if case.session is None:
+        return Plan(wake_at=case.now + RECHECK, report=False)
+    stuck = any(c.state in _STUCK for c in on_backend(case).containers)
+    if failure.kind is FaultKind.RACE and not stuck:
+        return Plan(wake_at=case.now + SETTLING, report=False)
+    return replace(_release(case.manifest), wake_at=case.now + SETTLING)
 
 
 def _last_step(manifest: Manifest | None) -> Action:

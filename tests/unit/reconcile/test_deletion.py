@@ -12,6 +12,7 @@ from controller.reconcile import actions as a
 from controller.reconcile.case import ABSENT, EffectFailed, FaultKind
 from controller.reconcile.facts import ContainerState, SessionOnBackend, Unknown
 from controller.reconcile.plan import plan
+from controller.reconcile.steps import RECHECK, SETTLING
 from tests.unit.reconcile.builders import NOW, case, container, manifest, session
 from tests.unit.reconcile.walk import walk
 
@@ -132,14 +133,39 @@ def test_an_object_without_our_finalizer_is_let_go() -> None:
     assert answer.actions == ()
 
 
-@pytest.mark.parametrize("kind", list(FaultKind))
-def test_a_refused_removal_is_tried_again(kind: FaultKind) -> None:
-    """Paced, and the object stays meanwhile: it shows that something is under way."""
-    failed = EffectFailed(action="x", kind=kind, reason=Reason.NO_SPACE, message="m")
-    answer = plan(case(container(ContainerState.EXITED), session=DELETED, failure=failed))
+def refused(kind: FaultKind) -> EffectFailed:
+    """A removal that the engine or the disk refused."""
+    return EffectFailed(action="x", kind=kind, reason=Reason.NO_SPACE, message="m")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FaultKind if kind is not FaultKind.RACE])
+def test_a_refused_removal_lets_the_object_go_and_is_tried_on_without_it(kind: FaultKind) -> None:
+    """Paced, never blocked: a full disk or a broken container holds up no deletion."""
+    ended = container(ContainerState.EXITED)
+    answer = plan(case(ended, session=DELETED, failure=refused(kind)))
+    assert answer.actions == (a.RemoveFinalizer(),)
+    assert answer.manifest is not None
+    assert answer.manifest.released
+    alone = case(ended, session=None, manifest=answer.manifest)
+    again = plan(replace(alone, failure=refused(kind)))
+    assert (again.actions, again.wake_at) == ((), NOW + RECHECK)
+    assert walk(alone).did(a.ArchiveInstance)
+
+
+def test_a_lost_race_is_tried_again_and_the_object_stays() -> None:
+    """Somebody else removed it at the same moment."""
+    answer = plan(
+        case(container(ContainerState.EXITED), session=DELETED, failure=refused(FaultKind.RACE))
+    )
     assert answer.actions == ()
-    assert answer.wake_at is not None
-    assert answer.wake_at > NOW
+    assert answer.wake_at == NOW + SETTLING
+
+
+@pytest.mark.parametrize("state", [ContainerState.REMOVING, ContainerState.DEAD])
+def test_a_removal_that_the_engine_never_ends_holds_up_nothing(state: ContainerState) -> None:
+    """What it calls removing or dead can stay so for days."""
+    answer = plan(case(container(state), session=DELETED, failure=refused(FaultKind.RACE)))
+    assert answer.actions == (a.RemoveFinalizer(),)
 
 
 def test_a_deletion_writes_no_status_and_starts_nothing() -> None:
