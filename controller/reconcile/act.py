@@ -83,14 +83,22 @@ class Effects:
         observes what became of the effect.
         """
         name = type(action).__name__
-        if not self._holds():
-            raise NotHolder
+        self.check_lease()
         effect = _EFFECTS[type(action)]
         self._inventory.touch(uid)
         self._checkpoint(f"before:{name}")
-        failure = self._guarded(effect, action, uid, body, manifest)
+        try:
+            failure = self._guarded(effect, action, uid, body, manifest)
+        finally:
+            # A listing that was made meanwhile may not show what the effect has done.
+            self._inventory.touch(uid)
         self._checkpoint(f"after:{name}")
         return failure
+
+    def check_lease(self) -> None:
+        """Raise NotHolder unless this controller holds the host's Lease now."""
+        if not self._holds():
+            raise NotHolder
 
     def _guarded(
         self,
@@ -190,6 +198,7 @@ class Effects:
         )
         container_id = self._backend.create(container)
         self._checkpoint("between:CreateAndStart")
+        self.check_lease()
         self._backend.start(container_id)
 
     def stop_container(self, action: actions.StopContainer) -> None:

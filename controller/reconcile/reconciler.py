@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from controller.api.names import LABEL_RESUMABLE
+from controller.api.reasons import Reason
 from controller.apiserver import ApiAbsent, ApiConflict, ApiServer
 from controller.index import ManifestIndex
 from controller.logs import event
@@ -18,10 +19,19 @@ from controller.reconcile.act import BackendSilent, Effects, NotHolder
 from controller.reconcile.actions import (
     ArchiveInstance,
     DeleteObject,
+    RemoveContainer,
     RemoveFinalizer,
     RemoveInstance,
 )
-from controller.reconcile.case import Case, EffectFailed, FaultKind
+from controller.reconcile.case import (
+    ABSENT,
+    Case,
+    EffectFailed,
+    FaultKind,
+    ManifestAbsent,
+    SessionObject,
+)
+from controller.reconcile.facts import Unknown
 from controller.reconcile.manifest import Manifest, Seen
 from controller.reconcile.observe import Observer
 from controller.reconcile.plan import plan
@@ -35,6 +45,10 @@ LOGGER = logging.getLogger(__name__)
 MAX_STEPS = 40
 SILENT_RETRY_SECONDS = 5.0
 RACE_RETRY_SECONDS = 1.0
+NOT_PERSISTED = Hold(
+    reason=Reason.STATUS_NOT_PERSISTED,
+    message="The API server did not keep all of this status, so nothing is destroyed.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +81,7 @@ class Reconciler:
         self._index = index
         self._cache = cache
         self._checkpoint = checkpoint
+        self._unpersisted: set[str] = set()
 
     def reconcile(self, uid: str) -> Outcome:
         """Bring one session as far as it can be brought now.
@@ -75,23 +90,24 @@ class Reconciler:
         """
         failure: EffectFailed | None = None
         planned: Manifest | None = None
-        on_disk: Manifest | None = None
+        on_disk: Manifest | ManifestAbsent | Unknown = ABSENT
         freed, races = False, 0
         for _ in range(MAX_STEPS):
             case = self._observer.observe(
                 uid, self._cache.get(uid), planned=planned, failure=failure
             )
             if planned is None:
-                on_disk = case.manifest if isinstance(case.manifest, Manifest) else None
+                on_disk = case.manifest
             answer = plan(case)
             if answer.again and not answer.actions and answer.manifest is not None:
                 planned, failure = answer.manifest, None
                 continue
             planned = None
-            answer = self._recorded(case, answer, on_disk)
-            if not self._reported(case, answer):
-                return Outcome(wake_after=0.0, freed_images=freed)
             try:
+                case, answer = self._recorded(case, answer, on_disk)
+                pause = self._reported(case, answer)
+                if pause is not None:
+                    return Outcome(wake_after=pause, freed_images=freed)
                 failure = self._act(uid, case, answer)
             except NotHolder:
                 return Outcome(freed_images=freed)
@@ -110,57 +126,76 @@ class Reconciler:
         self._log(case, "still not settled", level=logging.WARNING)
         return Outcome(wake_after=SILENT_RETRY_SECONDS, freed_images=freed)
 
-    def _recorded(self, case: Case, answer: Plan, on_disk: Manifest | None) -> Plan:
-        """Make the planned manifest durable; where that fails, nothing else of the plan is done."""
+    def _recorded(
+        self, case: Case, answer: Plan, on_disk: Manifest | ManifestAbsent | Unknown
+    ) -> tuple[Case, Plan]:
+        """Make the planned manifest durable.
+
+        Where that fails nothing else of the plan is done, and nothing of it is said: the case
+        that is reported is the one on the disk.
+        """
         planned = answer.manifest
         if planned is None or not answer.record or planned == on_disk:
-            return answer
+            return case, answer
         if case.session is not None:
             seen = Seen(run_id=case.session.status_run_id, generation=case.session.generation)
             planned = replace(planned, seen=seen)
+        self._effects.check_lease()
         self._checkpoint("before:RecordManifest")
         try:
             self._store.write(planned)
         except StorageFault as error:
-            return Plan(
-                hold=Hold(reason=error.reason, message=error.message),
-                wake_at=case.now + RECHECK,
-            )
+            hold = Hold(reason=error.reason, message=error.message)
+            return replace(case, manifest=on_disk), Plan(hold=hold, wake_at=case.now + RECHECK)
         self._checkpoint("after:RecordManifest")
         self._index.put(planned)
         self._log_transitions(case, on_disk, planned)
-        return replace(answer, manifest=planned)
+        return case, replace(answer, manifest=planned)
 
-    def _reported(self, case: Case, answer: Plan) -> bool:
-        """Write the status if it changed; False if the session must be looked at anew."""
+    def _reported(self, case: Case, answer: Plan) -> float | None:
+        """Write the status if it changed; return after how many seconds to look anew, or None.
+
+        A server that drops fields (case C14) has no durable record of what a plan destroys: that
+        plan waits, and says so, until all of the status is kept.
+        """
         session = case.session
         body = self._cache.get(session.uid) if session is not None else None
         if session is None or body is None or not answer.report:
-            return True
+            return None
+        blocked = session.uid in self._unpersisted and _destroys(case, answer)
         old: Mapping[str, Any] = body.get("status") or {}
-        new = status_of(case, answer, old)
-        patch = merge_patch(old, new)
+        new = status_of(case, replace(answer, hold=NOT_PERSISTED) if blocked else answer, old)
         try:
-            if patch:
-                returned = self._api.patch_session_status(
-                    session.namespace,
-                    session.name,
-                    uid=session.uid,
-                    status=patch,
-                    resource_version=body["metadata"]["resourceVersion"],
-                )
-                self._cache.put(returned)
-                if not persisted(patch, returned.get("status") or {}):
-                    self._log(case, "status not persisted", level=logging.WARNING)
-                    return not any(isinstance(a, RemoveInstance) for a in answer.actions)
+            kept = self._write_status(session, body, merge_patch(old, new))
             self._label(body, resumable=bool(new["resumable"]))
-        except ApiConflict:
+        except (ApiConflict, ApiAbsent):
             self._refetch(session.namespace, session.name, session.uid)
-            return False
-        except ApiAbsent:
-            self._refetch(session.namespace, session.name, session.uid)
-            return False
-        return True
+            return 0.0
+        if kept:
+            self._unpersisted.discard(session.uid)
+            return 0.0 if blocked else None
+        self._log(case, "status not persisted", level=logging.WARNING)
+        self._unpersisted.add(session.uid)
+        if not _destroys(case, answer):
+            return None
+        return RECHECK.total_seconds() if blocked else 0.0
+
+    def _write_status(
+        self, session: SessionObject, body: Mapping[str, Any], patch: Mapping[str, Any]
+    ) -> bool:
+        """Merge into the status; return whether the server kept all of it."""
+        if not patch:
+            return True
+        self._effects.check_lease()
+        returned = self._api.patch_session_status(
+            session.namespace,
+            session.name,
+            uid=session.uid,
+            status=patch,
+            resource_version=body["metadata"]["resourceVersion"],
+        )
+        self._cache.put(returned)
+        return persisted(patch, returned.get("status") or {})
 
     def _label(self, body: Mapping[str, Any], *, resumable: bool) -> None:
         metadata = body["metadata"]
@@ -180,12 +215,12 @@ class Reconciler:
         try:
             body = self._api.get_session(namespace, name)
         except ApiAbsent:
-            self._cache.forget(uid)
-            return
-        if body["metadata"]["uid"] == uid:
+            body = None
+        if body is not None and body["metadata"]["uid"] == uid:
             self._cache.put(body)
         else:
             self._cache.forget(uid)
+            self._unpersisted.discard(uid)
 
     def _read_again(self, case: Case) -> bool:
         """After a lost race, read the object anew; False if there is none to go on with."""
@@ -212,9 +247,11 @@ class Reconciler:
                 self._refetch(case.session.namespace, case.session.name, uid)
         return None
 
-    def _log_transitions(self, case: Case, before: Manifest | None, after: Manifest) -> None:
+    def _log_transitions(
+        self, case: Case, before: Manifest | ManifestAbsent | Unknown, after: Manifest
+    ) -> None:
         """One line for each entry that the history gained."""
-        known = before.history if before else ()
+        known = before.history if isinstance(before, Manifest) else ()
         for entry in after.history:
             if entry not in known:
                 self._log(
@@ -246,6 +283,16 @@ class Reconciler:
         if name is None and manifest is not None:
             name = f"{manifest.namespace}/{manifest.name}"
         event(LOGGER, level, message, session=name, **fields)
+
+
+def _destroys(case: Case, answer: Plan) -> bool:
+    """Whether a plan removes what can not be had again: the data, or a freed session's layers."""
+    manifest = answer.manifest or case.manifest
+    freeing = isinstance(manifest, Manifest) and manifest.destroy_recorded
+    return any(
+        isinstance(action, RemoveInstance) or (freeing and isinstance(action, RemoveContainer))
+        for action in answer.actions
+    )
 
 
 def _seconds_until(answer: Plan) -> float | None:

@@ -223,12 +223,7 @@ def _conditions(case: Case, plan: Plan, manifest: Manifest | None) -> Sequence[C
             reason=Reason.NOT_YET_ASSESSED,
             message="This release does not assess unsaved work; it counts as Unknown.",
         ),
-        Condition(
-            type=ConditionType.PURGE_BLOCKED,
-            status=ConditionStatus.FALSE,
-            reason=Reason.NOT_BLOCKED,
-            message="A purge happens when desiredState is set to Purged.",
-        ),
+        _purge_blocked(manifest, hold),
     )
 
 
@@ -334,6 +329,21 @@ def _backend(hold: Hold | None) -> Condition:
         status=_bool(not silent),
         reason=hold.reason if hold is not None and silent else Reason.BACKEND_ANSWERS,
         message=hold.message if hold is not None and silent else "",
+    )
+
+
+def _purge_blocked(manifest: Manifest | None, hold: Hold | None) -> Condition:
+    kind = ConditionType.PURGE_BLOCKED
+    purging = manifest is not None and manifest.phase is Phase.PURGING
+    if purging and hold is not None and hold.reason is Reason.STATUS_NOT_PERSISTED:
+        return Condition(
+            type=kind, status=ConditionStatus.TRUE, reason=hold.reason, message=hold.message
+        )
+    return Condition(
+        type=kind,
+        status=ConditionStatus.FALSE,
+        reason=Reason.NOT_BLOCKED,
+        message="A purge happens when desiredState is set to Purged.",
     )
 
 
