@@ -26,6 +26,7 @@ from tests.unit.reconcile.builders import IMAGE, STARTED, UID, container, manife
 
 END = object()
 PATIENCE = 20.0
+BEHIND = UID.replace("1", "9")
 
 
 class StreamingEngine(SimulatedEngine):
@@ -135,8 +136,8 @@ class Rig:
         """Let an event pass, and one behind it; return what both woke."""
         before = len(self.woken)
         self.engine.say(action, **event)
-        self.engine.say("start", uid="behind")
-        self.wait(lambda: self.woken[-1:] == [("behind", Lane.PROMPT)])
+        self.engine.say("start", uid=BEHIND)
+        self.wait(lambda: self.woken[-1:] == [(BEHIND, Lane.PROMPT)])
         return self.woken[before:-1]
 
 
