@@ -17,7 +17,9 @@ def merge(target: Body, patch: Mapping[str, Any]) -> None:
         if value is None:
             target.pop(key, None)
         elif isinstance(value, Mapping):
-            merge(target.setdefault(key, {}), value)
+            if not isinstance(target.get(key), dict):
+                target[key] = {}
+            merge(target[key], value)
         else:
             target[key] = copy.deepcopy(value)
 
