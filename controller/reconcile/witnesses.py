@@ -31,9 +31,10 @@ class Witnesses:
     def saw(self, event: EngineEvent) -> None:
         """Take an event of the engine into account; events may be late or repeated."""
         with self._lock:
+            if event.action in ("destroy", "start"):
+                self._ours.discard(event.container_id)
             if event.action == "destroy":
                 self._seen.pop(event.container_id, None)
-                self._ours.discard(event.container_id)
                 return
             seen = self._seen.setdefault(event.container_id, _Seen())
             if event.action in ("kill", "stop") and event.container_id not in self._ours:
