@@ -81,17 +81,8 @@ def _began_in(container: ContainerFacts, epoch: Epoch) -> bool:
 
 
 def _own_end(container: ContainerFacts, witness: Witness) -> End:
+    """A hand is told first: the mark of an earlier lack of memory stays over a later kill."""
     code = container.exit_code
-    if container.oom_killed:
-        return End(
-            cause=Cause.OOM_KILLED,
-            reason=Reason.OOM_KILLED,
-            message=(
-                f"It ran out of its memory limit and was killed (exit code {code}). Raise "
-                "spec.resources.limits.memory in a new session, or free memory in this one."
-            ),
-            watched=witness.watched,
-        )
     if witness.stopped_by_hand:
         return End(
             cause=Cause.UNKNOWN,
@@ -99,6 +90,16 @@ def _own_end(container: ContainerFacts, witness: Witness) -> End:
             message=(
                 f"Somebody stopped its container on the engine ({witness.stopped_by_hand}, exit "
                 f"code {code})."
+            ),
+            watched=witness.watched,
+        )
+    if container.oom_killed:
+        return End(
+            cause=Cause.OOM_KILLED,
+            reason=Reason.OOM_KILLED,
+            message=(
+                f"It ran out of its memory limit and was killed (exit code {code}). Raise "
+                "spec.resources.limits.memory in a new session, or free memory in this one."
             ),
             watched=witness.watched,
         )
