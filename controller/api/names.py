@@ -13,6 +13,8 @@ GROUP: Final = "sessionkeeper.io"
 VERSION: Final = "v1alpha1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 
+_UID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
 SESSIONS: Final = "sessioninstances"
 POLICIES: Final = "sessionpolicies"
 HOSTS: Final = "sessionhosts"
@@ -70,3 +72,8 @@ def container_name(uid: str, run_id: int, suffix: str = "") -> str:
 def network_name(uid: str) -> str:
     """Return the name of a session's own network."""
     return f"sk-{uid}"
+
+
+def is_uid(text: str) -> bool:
+    """Whether a text, such as somebody's label, can be the UID of an object."""
+    return _UID.fullmatch(text) is not None

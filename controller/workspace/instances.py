@@ -12,19 +12,18 @@ part of a path. Trees are removed by directory descriptors, without following li
 import errno
 import json
 import os
-import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from controller.api.names import is_uid
 from controller.api.reasons import Reason
 from controller.reconcile.case import ABSENT, ManifestAbsent
 from controller.reconcile.facts import Unknown
 from controller.reconcile.manifest import Manifest, ManifestCorrupt, from_json, to_json
 from controller.workspace.durable import sync_directory, write_durably
+from controller.workspace.trees import remove_tree
 
-_UID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MANIFEST: Final = "manifest.json"
 _MANIFEST_LIMIT: Final = 4 * 1024 * 1024
 HOME: Final = "home"
@@ -74,7 +73,7 @@ class InstanceStore:
 
     def directory(self, uid: str) -> Path:
         """Return a session's directory. Raises ValueError for what is not a UID."""
-        if not _UID.fullmatch(uid):
+        if not is_uid(uid):
             raise ValueError(f"{uid!r} is not the UID of an object")
         return self._sessions / uid
 
@@ -85,7 +84,7 @@ class InstanceStore:
     def uids(self) -> frozenset[str]:
         """Return the UIDs that have a directory here."""
         try:
-            return frozenset(name for name in os.listdir(self._sessions) if _UID.fullmatch(name))
+            return frozenset(name for name in os.listdir(self._sessions) if is_uid(name))
         except FileNotFoundError:
             return frozenset()
 
@@ -154,7 +153,7 @@ class InstanceStore:
         try:
             for entry in sorted(os.listdir(directory)):
                 if entry != _MANIFEST:
-                    _remove_entry(directory / entry)
+                    remove_tree(directory / entry)
             (directory / _MANIFEST).unlink(missing_ok=True)
             directory.rmdir()
             sync_directory(self._sessions)
@@ -188,13 +187,6 @@ class InstanceStore:
         while target.exists():
             target, number = self._archive / f"{uid}-{number}", number + 1
         return target
-
-
-def _remove_entry(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _read_regular(path: Path) -> bytes:

@@ -6,7 +6,6 @@ must survive (settled.md, *Run directory*).
 
 import errno
 import os
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import tomli_w
 
 from controller.api.reasons import Reason
 from controller.workspace.instances import StorageFault
+from controller.workspace.trees import remove_tree
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ class RunDirectories:
         try:
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
             if directory.exists():
-                shutil.rmtree(directory)
+                remove_tree(directory)
             (directory / "in").mkdir(mode=0o755, parents=True)
             (directory / "out").mkdir(mode=0o700)
             os.chown(directory / "out", int(owner), int(group or owner))
@@ -69,7 +69,7 @@ class RunDirectories:
     def remove(self, uid: str) -> None:
         """Remove a session's run directory; missing is success. Raises StorageFault."""
         try:
-            shutil.rmtree(self.path(uid))
+            remove_tree(self.path(uid))
         except FileNotFoundError:
             return
         except OSError as error:
