@@ -5,10 +5,11 @@ Servers before 1.25 drop CEL rules, so the same rules are held here and reported
 purge a session whose other fields are refused, so parsing never gives up.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from controller.api.quantity import parse_duration, parse_quantity
 from controller.api.reasons import Reason
@@ -47,6 +48,11 @@ NOT_YET_SERVED: Mapping[str, str] = {
 }
 
 
+_IMAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
+_USER: Final = re.compile(r"([0-9]{1,10})(?::([0-9]{1,10}))?")
+_LAST_USER: Final = 2**31 - 1
+_LARGEST: Final = 2**63 - 1
+_LONGEST_SECONDS: Final = 2**31 - 1
 _RESOURCES = frozenset({("limits", "memory"), ("limits", "cpu")})
 
 
@@ -108,7 +114,8 @@ def _unserved_mount(field: str, mount: Mapping[str, Any]) -> list[SpecFault]:
 
 def _path_fault(field: str, path: str) -> SpecFault | None:
     parts = path.split("/")
-    if not path.startswith("/") or any(part in ("", ".", "..") for part in parts[1:]):
+    dotted = any(part in ("", ".", "..") for part in parts[1:])
+    if not path.startswith("/") or dotted or "\0" in path:
         return _invalid(field, f"{path!r} must be absolute, without '.', '..' or a closing '/'.")
     return None
 
@@ -147,6 +154,37 @@ def _layout_faults(raw: Mapping[str, Any]) -> list[SpecFault]:
 def _meets_run_directory(target: str) -> bool:
     own, other = f"{RUN_DIRECTORY}/", f"{target}/"
     return own.startswith(other) or other.startswith(own)
+
+
+def _image(value: object) -> str:
+    """Read a reference; one that could name another path of the engine's API is none."""
+    ref = str(value)
+    if not _IMAGE.fullmatch(ref) or any(part in ("", ".", "..") for part in ref.split("/")):
+        raise ValueError(f"{ref!r} is not the name or ID of an image")
+    return ref
+
+
+def _user(value: object) -> str:
+    """Read `uid[:gid]`, each in the range that engines take."""
+    match = _USER.fullmatch(str(value)) if value else None
+    if value == "":
+        return ""
+    if match is None or any(int(number) > _LAST_USER for number in match.groups() if number):
+        raise ValueError(f"{value!r} is not uid[:gid], each at most {_LAST_USER}")
+    return match[0]
+
+
+def _lifetime(value: Any) -> timedelta:
+    """Read seconds; what no calendar holds is cut to what it does."""
+    return timedelta(seconds=min(int(value), _LONGEST_SECONDS))
+
+
+def _amount(value: Any, unit: int = 1) -> int:
+    """Read a quantity in units, within what engine and API server can hold."""
+    amount = int(parse_quantity(value) * unit)
+    if amount > _LARGEST:
+        raise ValueError(f"{value!r} is more than any host has")
+    return amount
 
 
 class _Reader:
@@ -222,13 +260,12 @@ def _runs_as_root(user: str, security: Security) -> bool:
 def parse_spec(raw: Mapping[str, Any]) -> SessionSpec:
     """Return the values of a raw spec, its defaults applied, with every fault found in it."""
     reader = _Reader(raw)
-    seconds = reader.read("retention.ttlSecondsAfterPurged", int, None)
     security = reader.read("security", Security, Security.RESTRICTED)
-    user = reader.read("user", str, "")
+    user = reader.read("user", _user, "")
     spec = SessionSpec(
         desired=reader.read("desiredState", DesiredState, None),
         identity=_identity(reader),
-        image_ref=reader.read("image.ref", str, ""),
+        image_ref=reader.read("image.ref", _image, ""),
         home=reader.read("home.mountPath", str, DEFAULT_HOME),
         title=reader.read("title", str, ""),
         working_dir=reader.read("workingDir", str, ""),
@@ -242,14 +279,14 @@ def parse_spec(raw: Mapping[str, Any]) -> SessionSpec:
         ),
         mounts=_mounts(raw),
         ports=_ports(raw),
-        memory_bytes=int(reader.read("resources.limits.memory", parse_quantity, parse_quantity(0))),
-        nano_cpus=int(
-            reader.read("resources.limits.cpu", parse_quantity, parse_quantity(0)) * 1_000_000_000
+        memory_bytes=reader.read("resources.limits.memory", _amount, 0),
+        nano_cpus=reader.read(
+            "resources.limits.cpu", lambda value: _amount(value, 1_000_000_000), 0
         ),
         exit_policy=reader.read("exitPolicy", ExitPolicy, None),
         restore=_restore(reader),
         security=security,
-        ttl_after_purged=None if seconds is None else timedelta(seconds=seconds),
+        ttl_after_purged=reader.read("retention.ttlSecondsAfterPurged", _lifetime, None),
         faults=(),
     )
     faults = [*reader.faults, *_unserved_faults(raw), *_layout_faults(raw)]

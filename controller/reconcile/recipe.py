@@ -7,13 +7,17 @@ spec (law 7). Values of the environment that the spec names as references are no
 
 import hashlib
 import json
+import re
 from dataclasses import asdict, dataclass
+from typing import Final
 
 from controller.api.spec import MountSpec, PortSpec, SessionSpec
 from controller.api.vocabulary import Security
 from controller.reconcile.facts import ImageFacts
 
 UNPRIVILEGED_USER = "1000:1000"
+_NUMERIC: Final = re.compile(r"[0-9]{1,10}(?::[0-9]{1,10})?")
+_LAST_USER: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,13 +52,22 @@ def resolve_user(wanted: str, image_user: str, security: Security) -> str:
     """Return the numeric `uid[:gid]` that a session runs as (settled.md, *uid*).
 
     The spec's own choice, else the image's user, else, where that is root and the session is
-    Restricted, an unprivileged one.
+    Restricted, an unprivileged one. An image's user that is no number in range, such as `+0`, is
+    refused or taken for root by engines: it counts as the unprivileged one.
     """
     user = wanted or image_user
+    if user and not _in_range(user):
+        return UNPRIVILEGED_USER
     number = user.partition(":")[0]
     if security is Security.RESTRICTED and number.strip("0") == "":
         return UNPRIVILEGED_USER
     return user or "0"
+
+
+def _in_range(user: str) -> bool:
+    if not _NUMERIC.fullmatch(user):
+        return False
+    return all(int(number) <= _LAST_USER for number in user.split(":"))
 
 
 def make_recipe(spec: SessionSpec, image: ImageFacts) -> Recipe:

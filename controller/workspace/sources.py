@@ -39,6 +39,8 @@ class SourcePolicy:
         return tuple(refused)
 
     def _judge(self, source: str) -> tuple[Reason, str] | None:
+        if "\0" in source:
+            return Reason.MOUNT_REFUSED, "no path holds a NUL."
         path = Path(source)
         if path == Path("/"):
             return Reason.NOT_ALLOWED_BY_HOST, "the root of the host is never given to a session."

@@ -228,3 +228,23 @@ def test_no_value_of_a_plain_field_raises(fields: dict[str, Any]) -> None:
 def test_no_value_below_a_group_raises(group: str, fields: dict[str, Any]) -> None:
     """Whatever stands where a mapping or a scalar is meant."""
     parse_spec(raw() | {group: fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"image": {"ref": "../containers"}}, "image.ref"),
+        ({"image": {"ref": "x/../../containers"}}, "image.ref"),
+        ({"image": {"ref": "/containers"}}, "image.ref"),
+        ({"user": "99999999999:0"}, "user"),
+        ({"user": "1000:4294967296"}, "user"),
+        ({"home": {"mountPath": "/a\0b"}}, "home.mountPath"),
+        ({"resources": {"limits": {"memory": "9999999999E"}}}, "resources.limits.memory"),
+        ({"resources": {"limits": {"cpu": "99999999999"}}}, "resources.limits.cpu"),
+    ],
+)
+def test_what_engine_or_server_could_not_hold_is_refused(
+    fields: dict[str, Any], field: str
+) -> None:
+    """No reference names another path of the engine's API, and no number leaves its range."""
+    assert field in {fault.field for fault in parse_spec(raw() | fields).faults}

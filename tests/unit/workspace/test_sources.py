@@ -70,3 +70,10 @@ def test_a_source_must_be_a_directory_that_exists(
     (tmp_path / "src/file").write_text("")
     (refusal,) = policy.refusals([mount(tmp_path / "src" / name)])
     assert words in refusal.message
+
+
+def test_a_nul_in_a_source_is_refused(tmp_path: Path) -> None:
+    """Law 13: it is an answer, not an error that would end every look at the session."""
+    mount = MountSpec(name="m", mount_path="/w", host_path=f"{tmp_path}/a\0b", read_only=False)
+    refused = SourcePolicy(roots=[tmp_path], forbidden=[]).refusals([mount])
+    assert [refusal.reason for refusal in refused] == [Reason.MOUNT_REFUSED]
