@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
+from controller.api.names import is_uid
 from controller.backends.errors import BackendError
 from controller.backends.protocol import Backend
 from controller.enginewatch import EngineWatch
@@ -123,7 +124,7 @@ class EngineStream:
         if item.action.startswith(_IGNORED):
             return
         self._witnesses.saw(item)
-        if item.uid:
+        if is_uid(item.uid):
             self._inventory.touch(item.uid)
             self._wake((item.uid,), Lane.PROMPT)
 

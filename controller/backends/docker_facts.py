@@ -23,6 +23,7 @@ Json = Mapping[str, Any]
 
 KILLED: Final = 137
 ASIDE: Final = "-aside-"
+_RUN_DIGITS: Final = 10
 
 _LIVE: Final = (ContainerState.RUNNING, ContainerState.PAUSED)
 
@@ -107,8 +108,9 @@ def inspected_container(inspected: Json) -> ContainerFacts:
 
 
 def _run_id(labels: Mapping[str, str]) -> int:
+    """Read the run of a container; a number that is none of ours counts as none."""
     text = labels.get(LABEL_RUN, "")
-    return int(text) if text.isdecimal() else 0
+    return int(text) if text.isdecimal() and len(text) <= _RUN_DIGITS else 0
 
 
 def engine_event(event: Json) -> EngineEvent | None:

@@ -138,7 +138,9 @@ class Reconciler:
         if planned is None or not answer.record or planned == on_disk:
             return case, answer
         if case.session is not None:
-            seen = Seen(run_id=case.session.status_run_id, generation=case.session.generation)
+            # A status that claims later runs than there were is not held against the next one.
+            run_id = min(case.session.status_run_id, planned.run_id)
+            seen = Seen(run_id=run_id, generation=case.session.generation)
             planned = replace(planned, seen=seen)
         self._effects.check_lease()
         self._checkpoint("before:RecordManifest")

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from controller.api.names import FINALIZER
 from controller.api.parsing import parse_spec
 from controller.api.vocabulary import Phase
 from controller.reconcile.case import SessionObject
+
+_LAST_RUN: Final = 10**9
 
 
 def session_object(body: Mapping[str, Any]) -> SessionObject:
@@ -28,7 +30,7 @@ def session_object(body: Mapping[str, Any]) -> SessionObject:
         has_finalizer=FINALIZER in (metadata.get("finalizers") or ()),
         spec=parse_spec(body.get("spec") or {}),
         served_by=str(status.get("servedBy") or ""),
-        status_run_id=run_id if type(run_id) is int and run_id >= 0 else 0,
+        status_run_id=min(run_id, _LAST_RUN) if type(run_id) is int and run_id >= 0 else 0,
         status_phase=phase,
         purged_at=_purged_at(status) if phase is Phase.PURGED else None,
     )

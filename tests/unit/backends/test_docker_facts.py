@@ -83,7 +83,7 @@ def test_a_listing_claims_no_stamps() -> None:
     assert facts.state is ContainerState.DEAD
 
 
-@pytest.mark.parametrize("run", ["", "-1", "x", "9" * 3 + "a"])
+@pytest.mark.parametrize("run", ["", "-1", "x", "9" * 3 + "a", "9" * 5000])
 def test_a_forged_run_label_is_run_zero(run: str) -> None:
     """Labels are written by us; anything else must not break the reading of a whole host."""
     listed = {"Id": "c", "Names": [], "State": "exited", "Labels": {**LABELS, LABEL_RUN: run}}
