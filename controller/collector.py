@@ -25,7 +25,12 @@ class Collector:
         self._index = index
 
     def collect(self) -> None:
-        """Drop pins of images that no manifest names, and networks of no session."""
+        """Drop pins of images that no manifest names, and networks of no session.
+
+        Nothing while a manifest can not be read: it may name any of them (laws 2 and 11).
+        """
+        if not self._index.complete():
+            return
         for image_id in self._inventory.pins() - self._index.images():
             self._attempt("drop pin", image_id)
         for uid in self._inventory.networks() - self._index.uids():

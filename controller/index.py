@@ -32,6 +32,7 @@ class ManifestIndex:
         """Start empty."""
         self._lock = threading.Lock()
         self._entries: dict[str, Entry] = {}
+        self._unread: set[str] = set()
 
     def put(self, manifest: Manifest) -> None:
         """Take a manifest that is on disk."""
@@ -45,11 +46,23 @@ class ManifestIndex:
         )
         with self._lock:
             self._entries[manifest.uid] = entry
+            self._unread.discard(manifest.uid)
+
+    def unreadable(self, uid: str) -> None:
+        """Note a directory whose manifest can not be read: what it needs is not known (law 2)."""
+        with self._lock:
+            self._unread.add(uid)
+
+    def complete(self) -> bool:
+        """Whether every directory's manifest was read: only then is anything known unneeded."""
+        with self._lock:
+            return not self._unread
 
     def drop(self, uid: str) -> None:
         """Forget a session whose directory is no more."""
         with self._lock:
             self._entries.pop(uid, None)
+            self._unread.discard(uid)
 
     def get(self, uid: str) -> Entry | None:
         """Return the entry of a session."""

@@ -26,6 +26,7 @@ from controller.reconcile.act import Checkpoint, Effects
 from controller.reconcile.case import EngineView
 from controller.reconcile.case import Settings as PlanSettings
 from controller.reconcile.engine import HostRecord
+from controller.reconcile.facts import Unknown
 from controller.reconcile.inventory import Inventory
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.observe import Observer
@@ -138,9 +139,7 @@ class Serving:
     def start(self) -> None:
         """Read every manifest, then follow the engine and work on every session."""
         for uid in self._parts.store.uids():
-            manifest = self._parts.store.read(uid)
-            if isinstance(manifest, Manifest):
-                self._index.put(manifest)
+            self._read(uid)
         if self._parts.record is not None:
             self.engine.refresh()
             self._thread("engine-stream", self._stream.run)
@@ -154,6 +153,13 @@ class Serving:
         for number in range(WORKERS):
             self._thread(f"worker-{number}", self._work)
         self.wake(sorted(self._cache.uids() | self._index.active()), Lane.MASS)
+
+    def _read(self, uid: str) -> None:
+        manifest = self._parts.store.read(uid)
+        if isinstance(manifest, Manifest):
+            self._index.put(manifest)
+        elif isinstance(manifest, Unknown):
+            self._index.unreadable(uid)
 
     def _thread(self, name: str, target: Callable[[], None]) -> None:
         thread = threading.Thread(target=target, name=name, daemon=True)
@@ -204,6 +210,8 @@ class Serving:
             return
         if uid in self._gone:
             self._confirm_gone(uid)
+        if not self._index.complete():
+            self._read(uid)
         outcome = self._reconciler.reconcile(uid)
         if outcome.freed_images:
             self._collector.collect()

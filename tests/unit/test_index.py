@@ -145,3 +145,12 @@ def test_the_last_manifest_counts() -> None:
     assert made.get(UID) is None
     assert dict(made.phases()) == {}
     assert made.images() == frozenset()
+
+
+def test_it_is_complete_once_every_manifest_was_read() -> None:
+    """Law 2: what a manifest that can not be read needs is not known to be unneeded."""
+    index = ManifestIndex()
+    index.unreadable(UID)
+    assert not index.complete()
+    index.put(manifest())
+    assert index.complete()
