@@ -65,7 +65,12 @@ def begin_restore(case: Case, manifest: Manifest) -> Plan:
         manifest,
         before=manifest.phase,
         restore=replace(
-            RestoreRecord(attempts=restore.attempts, refusals=restore.refusals),
+            RestoreRecord(
+                attempts=restore.attempts,
+                refusals=restore.refusals,
+                fault_reason=restore.fault_reason,
+                fault_message=restore.fault_message,
+            ),
             asked=restore.asked,
             started_at=case.now,
         ),
