@@ -53,6 +53,13 @@ def _rule(text: str, reason: Reason, fault: Fault | None) -> _Rule:
 
 
 _RULES: Final = (
+    # First, for it quotes what the session asked for, which may read like any text below.
+    _rule(
+        r"exec: \"(?:[^\"\\]|\\.)*\": (?:executable file not found|permission denied|no such file"
+        r"|is a directory|stat )",
+        Reason.COMMAND_NOT_FOUND,
+        Fault.SPEC,
+    ),
     _rule(r"no space left on device|disk quota exceeded", Reason.NO_SPACE, Fault.HOST),
     _rule(
         r"non-overlapping IPv4 address pool|address pools have been fully subnetted",

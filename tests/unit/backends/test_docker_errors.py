@@ -210,3 +210,14 @@ def test_a_message_stays_short() -> None:
     """An engine that says two megabytes does not fill a status (C18)."""
     assert len(short("x" * 2_000_000)) <= 400
     assert short("two\n lines") == "two lines"
+
+
+@pytest.mark.parametrize(
+    "command", ["no space left on device", "id already exists", "marked for removal", 'a\\"b']
+)
+def test_a_command_that_reads_like_a_fault_of_the_host_is_none(command: str) -> None:
+    """Law 9: the words of a session do not decide whose fault it is."""
+    text = f'OCI runtime create failed: exec: "{command}": executable file not found in $PATH'
+    error = answer(Doing.START, "starting", status=400, text=text)
+    assert isinstance(error, Refused)
+    assert (error.reason, error.fault) == (Reason.COMMAND_NOT_FOUND, Fault.SPEC)
