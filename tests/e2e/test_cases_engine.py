@@ -120,8 +120,9 @@ def test_a_container_that_will_not_start_is_replaced_and_kept_aside(
     assert status["restore"]["tier"] == 2
     assert "invalid argument" in status["restore"]["skipped"][0]["reason"]
     assert status["restore"]["lost"]
-    host.shows("s", "cat ~/file", "home\n")
     eventually(lambda: len(host.containers("s")) == 1, what="the broken one is removed at last")
+    assert host.container("s").id != broken
+    host.shows("s", "cat ~/file", "home\n")
 
 
 def test_a_full_disk_of_the_host_climbs_no_rung(proxied: Host, proxy: EngineProxy) -> None:
