@@ -1,5 +1,6 @@
 """Cases for `plan` from a few words: what is not said is as in a healthy running session."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -42,9 +43,13 @@ def raw_spec(**fields: Any) -> dict[str, Any]:
     }
 
 
+_SPEC = parse_spec(raw_spec())
+_RECIPE = make_recipe(_SPEC, IMAGE)
+
+
 def recipe() -> Recipe:
     """The recipe of the plain spec."""
-    return make_recipe(parse_spec(raw_spec()), IMAGE)
+    return _RECIPE
 
 
 def session(desired: DesiredState | None = None, **fields: Any) -> SessionObject:
@@ -59,7 +64,7 @@ def session(desired: DesiredState | None = None, **fields: Any) -> SessionObject
         generation=2,
         deleting=False,
         has_finalizer=True,
-        spec=parse_spec(raw_spec(**spec)),
+        spec=parse_spec(raw_spec(**spec)) if spec else _SPEC,
         served_by=OWNER,
         status_run_id=1,
         status_phase=None,
@@ -96,7 +101,7 @@ def manifest(phase: Phase = Phase.RUNNING, **fields: Any) -> Manifest:
         namespace="ns",
         name="s",
         owner=OWNER,
-        identity=parse_spec(raw_spec()).identity,
+        identity=_SPEC.identity,
         created_at=EPOCH,
         desired=DesiredState.KEPT if phase is Phase.KEPT else DesiredState.RUNNING,
         phase=phase,
@@ -141,12 +146,12 @@ def case(*containers: ContainerFacts, **fields: Any) -> Case:
     return replace(base, **fields)
 
 
-def settle(given: Case, steps: int = 10) -> tuple[Case, Plan]:
-    """Follow plans that ask for another look before anything is done, as the loop does."""
-    answer = plan(given)
+def follow(given: Case, steps: int = 10) -> Iterator[tuple[Case, Plan]]:
+    """Yield each plan that the loop makes until something is done, with the case it is for."""
     for _ in range(steps):
-        if not (answer.again and not answer.actions and answer.manifest is not None):
-            return given, answer
-        given = replace(given, manifest=answer.manifest, failure=None)
         answer = plan(given)
+        yield given, answer
+        if not (answer.again and not answer.actions and answer.manifest is not None):
+            return
+        given = replace(given, manifest=answer.manifest, failure=None)
     raise AssertionError(f"no end after {steps} plans: {answer}")
