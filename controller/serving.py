@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from prometheus_client.registry import Collector as MetricsCollector
 
@@ -39,6 +40,19 @@ from controller.workspace.rundir import RunDirectories
 from controller.workspace.sources import SourcePolicy
 
 LOGGER = logging.getLogger(__name__)
+# Whoever may write here is root on the host, whatever its owner allowed above it (law 17).
+_HOSTS_OWN = tuple(
+    Path(path)
+    for path in (
+        "/proc",
+        "/sys",
+        "/dev",
+        "/var/lib/docker",
+        "/var/lib/containerd",
+        "/run/containerd",
+        "/run/docker",
+    )
+)
 WORKERS = 10
 MASS_WORKERS = 8
 API_RETRY_SECONDS = 2.0
@@ -282,9 +296,11 @@ def _reconciler(
 
 
 def _source_policy(settings: Settings) -> SourcePolicy:
-    forbidden = [settings.state_root, settings.run_root]
+    forbidden = [settings.state_root, settings.run_root, *_HOSTS_OWN]
     if settings.docker_socket is not None:
         forbidden.append(settings.docker_socket)
+    if settings.kubeconfig is not None:
+        forbidden.append(settings.kubeconfig)
     return SourcePolicy(roots=settings.allow_source, forbidden=forbidden)
 
 

@@ -30,6 +30,8 @@ _NOBODY: Final = "65534:65534"
 _LOG: Final = {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "3"}}
 _NO_LOG: Final[Body] = {"Type": "none", "Config": {}}
 _HOSTNAME_LENGTH: Final = 63
+# A session that forks without end is stopped before it takes its host along.
+PIDS_LIMIT: Final = 4096
 # Large enough for a directory of its own, too small to hold anything.
 _EMPTY_BYTES: Final = 65536
 
@@ -108,6 +110,7 @@ def _session_host_config(container: SessionContainer, network: str) -> Body:
             for port in container.ports
         },
         "Memory": container.memory_bytes,
+        "PidsLimit": PIDS_LIMIT,
         "MemorySwap": container.memory_bytes,
         "NanoCpus": container.nano_cpus,
         "Privileged": False,

@@ -28,6 +28,7 @@ from controller.reconcile.manifest import ExitRecord, Manifest, RestoreRecord
 from controller.reconcile.restoring import begin_restore, restart_running
 from controller.reconcile.steps import (
     LIVE,
+    RECHECK,
     Hold,
     Plan,
     asked_anew,
@@ -82,7 +83,12 @@ def _alive(case: Case, manifest: Manifest, container: ContainerFacts) -> Plan:
     if container.state is ContainerState.PAUSED:
         message = "Its container is paused on the engine; `docker unpause` lets it go on."
         return Plan(manifest=record, hold=Hold(reason=Reason.PAUSED, message=message))
-    return Plan(manifest=record, actions=_tidy(case, record, container))
+    unverified = case.mounts is NOT_ASKED or case.process is NOT_ASKED
+    return Plan(
+        manifest=record,
+        actions=_tidy(case, record, container),
+        wake_at=case.now + RECHECK if unverified else None,
+    )
 
 
 def _tidy(case: Case, manifest: Manifest, container: ContainerFacts) -> tuple[Action, ...]:

@@ -54,7 +54,9 @@ def status_of(case: Case, plan: Plan, previous: Mapping[str, Any]) -> dict[str, 
         raise ValueError("a status belongs to an object")
     manifest = plan.manifest or (case.manifest if isinstance(case.manifest, Manifest) else None)
     conditions = [_condition(c) for c in _conditions(case, plan, manifest)]
-    status: dict[str, Any] = dict(_carried(previous)) if manifest is None else _record(manifest)
+    status: dict[str, Any] = dict(_carried(previous))
+    if manifest is not None and not _went_back(plan):
+        status = _record(manifest)
     ready = conditions[0]
     status.update(
         {
@@ -80,6 +82,12 @@ def resumable(case: Case, manifest: Manifest | None) -> bool:
     if manifest is None or manifest.phase not in (Phase.EXITED, Phase.KEPT):
         return False
     return _restorable(case, manifest).status is not ConditionStatus.FALSE
+
+
+def _went_back(plan: Plan) -> bool:
+    """Whether the API server was restored: its own word stays until a person accepts one side."""
+    hold = plan.hold
+    return hold is not None and hold.reason is Reason.STATUS_OLDER_THAN_MANIFEST
 
 
 def _carried(previous: Mapping[str, Any]) -> Mapping[str, Any]:
