@@ -53,20 +53,29 @@ def plan_running(case: Case, manifest: Manifest) -> Plan:
     if container is None:
         return _removed(case, manifest)
     if container.state is ContainerState.REMOVING:
-        return wait(case, manifest, Hold(reason=Reason.NOT_RUNNING, message="being removed"))
+        removed = Hold(reason=Reason.NOT_RUNNING, message="Its container is being removed.")
+        return _given_up(case, manifest) or wait(case, manifest, removed)
     if container.state not in LIVE:
         return _ended(case, manifest, container)
     if mark_of(container) != manifest.process:
         ready = became_ready(case, manifest, container, new_run=True, tier=Rung.RECONNECT)
         return Plan(manifest=ready, again=True)
+    given_up = _given_up(case, manifest)
+    if given_up is not None:
+        return given_up
+    if retry_asked(case, manifest):
+        return restart_running(case, manifest)
+    return _alive(case, manifest, container)
+
+
+def _given_up(case: Case, manifest: Manifest) -> Plan | None:
+    """A session that is no longer wanted running is kept or purged; None for one that is."""
     wanted = desired_state(case, manifest)
     if wanted is DesiredState.KEPT:
         return begin_keeping(case, manifest, cause=Cause.OPERATOR_KEPT)
     if wanted is DesiredState.PURGED:
         return begin_purging(case, manifest)
-    if retry_asked(case, manifest):
-        return restart_running(case, manifest)
-    return _alive(case, manifest, container)
+    return None
 
 
 def _alive(case: Case, manifest: Manifest, container: ContainerFacts) -> Plan:
@@ -229,11 +238,9 @@ def plan_exited(case: Case, manifest: Manifest) -> Plan:
     if live is not None and not _stopping(manifest):
         ready = became_ready(case, manifest, live, new_run=True, tier=Rung.RECONNECT)
         return Plan(manifest=ready, again=True)
-    wanted = desired_state(case, manifest)
-    if wanted is DesiredState.KEPT:
-        return begin_keeping(case, manifest, cause=Cause.OPERATOR_KEPT)
-    if wanted is DesiredState.PURGED:
-        return begin_purging(case, manifest)
+    given_up = _given_up(case, manifest)
+    if given_up is not None:
+        return given_up
     if live is not None:
         stop = StopContainer(
             container_id=live.container_id, grace_seconds=case.settings.stop_grace_seconds
