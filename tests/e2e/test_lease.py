@@ -8,6 +8,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from controller.api.names import LEASE_NAMESPACE
-from controller.apiserver import ApiServer
+from controller.apiserver import ApiConflict, ApiServer
 from controller.lease import boot_seconds
 from tests.cluster.environment import Cluster
 
@@ -179,6 +180,8 @@ def test_a_silent_holder_elsewhere_is_waited_out(arena: Arena) -> None:
         "leaseDurationSeconds": int(DURATION),
         "renewTime": "2020-01-01T00:00:00.000000Z",
     }
+    with suppress(ApiConflict):
+        arena.api.create_namespace(LEASE_NAMESPACE)
     arena.api.create_lease(LEASE_NAMESPACE, arena.name, record)
     began = boot_seconds()
     one = arena.contender()
