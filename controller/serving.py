@@ -13,7 +13,7 @@ from pathlib import Path
 from prometheus_client.registry import Collector as MetricsCollector
 
 from controller.api.reasons import Reason
-from controller.apiserver import ApiAbsent, ApiError, ApiServer
+from controller.apiserver import ApiAbsent, ApiError, ApiServer, ApiUnreachable
 from controller.backends.protocol import Backend
 from controller.collector import Collector
 from controller.enginestream import EngineStream
@@ -56,6 +56,7 @@ _HOSTS_OWN = tuple(
 WORKERS = 10
 MASS_WORKERS = 8
 API_RETRY_SECONDS = 2.0
+LONGEST_API_RETRY_SECONDS = 60.0
 FAULT_RETRY_SECONDS = 30.0
 
 
@@ -112,6 +113,16 @@ class Parts:
     holds: Callable[[], bool]
     metrics: Metrics
     checkpoint: Checkpoint
+
+
+def api_pause(error: ApiError) -> float:
+    """How long to leave the API server alone after an error: at least as long as it asked for.
+
+    A person's edit wakes the session all the same; the longest pause bounds what a wrong answer
+    can do.
+    """
+    asked = error.retry_after if isinstance(error, ApiUnreachable) else None
+    return min(max(asked or 0.0, API_RETRY_SECONDS), LONGEST_API_RETRY_SECONDS)
 
 
 class Serving:
@@ -208,7 +219,7 @@ class Serving:
             except ApiError as error:
                 self._metrics.reconcile_errors.labels(type(error).__name__).inc()
                 event(LOGGER, logging.WARNING, "api server silent", uid=uid, error=str(error))
-                self._queue.add_after(uid, API_RETRY_SECONDS)
+                self._queue.add_after(uid, api_pause(error))
             except Exception:
                 # A worker's edge: one session's fault must not end the others' service.
                 self._metrics.reconcile_errors.labels("Unexpected").inc()
