@@ -1,13 +1,36 @@
-"""One session on the simulated world, with everything that is written noted in order."""
+"""One session with the real loop on simulated engine and API server, and all writes in order."""
 
+import inspect
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from controller.enginewatch import EngineWatch, write_record
+from controller.index import ManifestIndex
+from controller.reconcile.act import Effects
+from controller.reconcile.case import Settings
+from controller.reconcile.engine import HostRecord
+from controller.reconcile.inventory import Inventory
+from controller.reconcile.manifest import Manifest
+from controller.reconcile.observe import Observer
+from controller.reconcile.reconciler import Reconciler
+from controller.reconcile.witnesses import Witnesses
+from controller.sessions import SessionCache
+from controller.workspace.instances import InstanceStore
+from controller.workspace.rundir import RunDirectories
+from controller.workspace.sources import SourcePolicy
 from tests.model.apiserver import Body, SimulatedApi
-from tests.model.world import World
+from tests.model.engine import SimulatedEngine
+from tests.unit.reconcile.builders import HOST, OWNER, raw_spec
 
 NAME = "s"
+AT_ONCE = 1.0
+
+
+def nobody_listens() -> dict[str, Any]:
+    """What the simulated engine calls in its world, where there is no world around it."""
+    return {name: lambda *_, **__: None for name in inspect.signature(SimulatedEngine).parameters}
 
 
 class NotedApi(SimulatedApi):
@@ -34,45 +57,98 @@ class NotedApi(SimulatedApi):
         )
 
 
-class Rig(World):
-    """A world that notes each checkpoint and status, and does at a checkpoint what a test says."""
+class Rig:
+    """Notes each checkpoint and each status, and does at a checkpoint what a test says."""
 
     def __init__(self, root: Path) -> None:
+        self.state_root = root / "state"
+        (self.state_root / "sessions").mkdir(parents=True)
+        record = HostRecord(owner=OWNER, host=HOST, created_at=datetime.now(UTC))
+        write_record(self.state_root, record)
         self.log: list[str] = []
         self.at: dict[str, Callable[[], object]] = {}
         self.held = True
-        super().__init__(root)
-        self.api = self.noted = NotedApi(self.log)
-        self.restart()
+        self.uid = ""
+        self.now = datetime(2026, 6, 1, tzinfo=UTC)
+        self.witnesses, self.cache, self.index = Witnesses(), SessionCache(), ManifestIndex()
+        self.store = InstanceStore(self.state_root, OWNER)
+        self.api = NotedApi(self.log)
+        self.engine = SimulatedEngine(**nobody_listens())
+        self.inventory = Inventory(self.engine)
+        self.watch = EngineWatch(self.engine, self.state_root, record, expected=self.index.expected)
+        run_directories = RunDirectories(root / "run")
+        self.effects = Effects(
+            api=self.api,  # type: ignore[arg-type]
+            backend=self.engine,
+            store=self.store,
+            run_directories=run_directories,
+            inventory=self.inventory,
+            witnesses=self.witnesses,
+            cache=self.cache,
+            holds=lambda: self.held,
+            checkpoint=self._checkpoint,
+        )
+        self.reconciler = Reconciler(
+            api=self.api,  # type: ignore[arg-type]
+            observer=self._observer(run_directories),
+            effects=self.effects,
+            store=self.store,
+            index=self.index,
+            cache=self.cache,
+            checkpoint=self._checkpoint,
+        )
+        self.watch.refresh()
+        self.inventory.relist()
 
-    def restart(self) -> None:
-        super().restart()
-        self.effects = self.reconciler._effects
-        self.effects._holds = lambda: self.held
+    def _observer(self, run_directories: RunDirectories) -> Observer:
+        return Observer(
+            backend=self.engine,
+            engine=self.watch,
+            inventory=self.inventory,
+            witnesses=self.witnesses,
+            store=self.store,
+            run_directories=run_directories,
+            sources=SourcePolicy(roots=[], forbidden=[]),
+            settings=Settings(owner=OWNER, host=HOST),
+            clock=lambda: self.now,
+            chance=lambda: 0.0,
+        )
 
     def _checkpoint(self, name: str) -> None:
         self.log.append(name)
         self.at.pop(name, lambda: None)()
-        super()._checkpoint(name)
 
-    def applied(self) -> str:
-        """A person applies the session; return its UID."""
-        self.apply(NAME)
-        return self.uids[NAME]
+    def applied(self) -> None:
+        """A person applies the session."""
+        body = self.api.person_applies(NAME, raw_spec(user="1000:1000"))
+        self.uid = body["metadata"]["uid"]
 
-    def running(self) -> str:
-        """Apply the session and bring it to Running; return its UID."""
-        uid = self.applied()
+    def running(self) -> None:
+        """The session is applied and runs; nothing of that is in the log."""
+        self.applied()
         self.go()
-        assert self.status(NAME)["phase"] == "Running"
+        assert self.phase() == "Running"
         self.log.clear()
-        return uid
+
+    def deliver(self) -> None:
+        """The watch of the API server tells what there is."""
+        body = self.api.objects.get(NAME)
+        if body is not None and body["metadata"]["uid"] == self.uid:
+            self.cache.put(body)
+        else:
+            self.cache.forget(self.uid)
+
+    def reconcile(self) -> float | None:
+        """One wake-up of the session's worker; return after how long it wants the next."""
+        self.deliver()
+        self.now += timedelta(seconds=AT_ONCE)
+        return self.reconciler.reconcile(self.uid).wake_after
 
     def go(self, passes: int = 10) -> None:
-        """Wake the session's worker until it asks for nothing at once."""
+        """Wake the session's worker until it asks for nothing soon."""
         for _ in range(passes):
-            pause = self.reconcile(NAME)
-            if pause is None or pause > 1:
+            pause = self.reconcile()
+            if pause is None or pause > AT_ONCE:
                 return
 
     def wants(self, **spec: Any) -> None:
@@ -83,6 +159,28 @@ class Rig(World):
         """The object as the server holds it."""
         return self.api.get_session("ns", NAME)
 
+    def status(self) -> dict[str, Any]:
+        """What the object says."""
+        return dict(self.body().get("status") or {})
+
+    def phase(self) -> str:
+        """The phase that the object shows."""
+        return str(self.status().get("phase"))
+
+    def manifest(self) -> Manifest | None:
+        """The record on the disk."""
+        read = self.store.read(self.uid)
+        return read if isinstance(read, Manifest) else None
+
+    def directory(self) -> Path:
+        """The session's directory in place."""
+        return self.state_root / "sessions" / self.uid
+
     def containers(self) -> list[str]:
-        """What of the session is on the engine."""
+        """What is on the engine."""
         return sorted(self.engine.containers)
+
+    def emptied(self) -> None:
+        """Everything of the session goes from the engine, and nobody was told."""
+        self.engine.containers.clear()
+        self.engine.remove_network(self.uid)

@@ -9,7 +9,7 @@ import pytest
 
 from controller.api.names import FINALIZER, LABEL_AGENT, LABEL_ROLE, LABEL_WORKSPACE, label_value
 from controller.api.reasons import Reason
-from controller.api.vocabulary import DesiredState
+from controller.api.vocabulary import Component, DesiredState
 from controller.apiserver import (
     ApiAbsent,
     ApiConflict,
@@ -22,7 +22,9 @@ from controller.reconcile import actions
 from controller.reconcile.act import _EFFECTS, BackendSilent, NotHolder
 from controller.reconcile.actions import Action
 from controller.reconcile.case import EffectFailed, FaultKind
+from controller.reconcile.facts import EngineEvent
 from controller.workspace.instances import StorageFault
+from tests.model.engine import IMAGE
 from tests.unit.rig import NAME, Rig
 
 NETWORK = actions.EnsureNetwork()
@@ -38,10 +40,8 @@ def rig(tmp_path: Path) -> Rig:
 
 def perform(rig: Rig, action: Action) -> EffectFailed | None:
     """Perform an action for the session as the loop would."""
-    uid = rig.uids[NAME]
-    return rig.effects.perform(
-        action, uid=uid, body=rig.cache.get(uid), manifest=rig.manifest(NAME)
-    )
+    body = rig.cache.get(rig.uid)
+    return rig.effects.perform(action, uid=rig.uid, body=body, manifest=rig.manifest())
 
 
 def raising(error: Exception) -> Callable[..., Any]:
@@ -130,12 +130,11 @@ def test_a_silence_ends_the_pass(
 
 def test_an_effect_makes_a_listing_disbelieved(rig: Rig) -> None:
     """Law 6: a session that was touched is asked about, however lately all was listed."""
-    rig.engine.containers.clear()
-    rig.engine.networks_held.clear()
+    rig.emptied()
     rig.inventory.relist()
-    assert rig.inventory.absent(rig.uids[NAME]) is not None
+    assert rig.inventory.absent(rig.uid) is not None
     perform(rig, NETWORK)
-    assert rig.inventory.absent(rig.uids[NAME]) is None
+    assert rig.inventory.absent(rig.uid) is None
 
 
 @pytest.mark.parametrize(
@@ -145,8 +144,7 @@ def test_a_listing_made_during_an_effect_is_disbelieved(
     rig: Rig, monkeypatch: pytest.MonkeyPatch, error: Exception | None
 ) -> None:
     """Law 6: it may not show what the effect did a moment later, also where that failed."""
-    rig.engine.containers.clear()
-    rig.engine.networks_held.clear()
+    rig.emptied()
 
     def listed_meanwhile(**_: object) -> None:
         rig.inventory.relist()
@@ -156,23 +154,31 @@ def test_a_listing_made_during_an_effect_is_disbelieved(
     monkeypatch.setattr(rig.engine, "ensure_network", listed_meanwhile)
     with suppress(BackendSilent):
         perform(rig, NETWORK)
-    assert rig.inventory.absent(rig.uids[NAME]) is None
+    assert rig.inventory.absent(rig.uid) is None
 
 
 def test_our_own_stop_is_no_hand_s(rig: Rig) -> None:
     """*A person's hand*: a stop of ours is known before its event can arrive."""
     (container_id,) = rig.containers()
     started = rig.engine.containers[container_id].facts.started_at
+    event = EngineEvent(
+        action="kill",
+        container_id=container_id,
+        uid=rig.uid,
+        component=Component.SESSION,
+        at=rig.engine.now,
+    )
     perform(rig, actions.StopContainer(container_id=container_id, grace_seconds=1))
-    rig.hand(container_id, "stop")
+    rig.witnesses.saw(event)
     assert not rig.witnesses.of(container_id, started).stopped_by_hand
 
 
 def test_a_pin_is_known_at_once(rig: Rig) -> None:
     """No listing is needed to see what was just pinned."""
-    rig.look_at_engine()
-    assert perform(rig, actions.PinImage(image_id="sha256:other")) is None
-    assert rig.inventory.pinned("sha256:other")
+    rig.engine.drop_pin(IMAGE)
+    rig.inventory.relist()
+    assert perform(rig, actions.PinImage(image_id=IMAGE)) is None
+    assert rig.inventory.pinned(IMAGE)
 
 
 def test_the_finalizer_comes_with_labels(rig: Rig) -> None:
@@ -207,16 +213,15 @@ def test_a_decision_gives_way_to_a_newer_edit(rig: Rig) -> None:
 def test_a_decision_is_written_where_nobody_edited(rig: Rig) -> None:
     """The spec says what was decided, and the cache knows the new version."""
     assert perform(rig, actions.RecordDecision(desired=DesiredState.KEPT, generation=1)) is None
-    cached = rig.cache.get(rig.uids[NAME])
+    cached = rig.cache.get(rig.uid)
     assert cached is not None
     assert cached["spec"]["desiredState"] == rig.body()["spec"]["desiredState"] == "Kept"
 
 
 def test_an_archive_can_be_read_by_a_person(rig: Rig) -> None:
     """Law 13: the record beside the moved directory says whose it was."""
-    uid = rig.uids[NAME]
     assert perform(rig, actions.ArchiveInstance()) is None
-    text = (rig.state_root / "archive" / uid / "record.json").read_text()
+    text = (rig.state_root / "archive" / rig.uid / "record.json").read_text()
     assert f'"name": "{NAME}"' in text
     assert '"work": "Unknown"' in text
 

@@ -23,6 +23,7 @@ from controller.reconcile.inventory import Inventory
 from controller.reconcile.witnesses import Witnesses
 from tests.model.engine import Container, SimulatedEngine
 from tests.unit.reconcile.builders import IMAGE, STARTED, UID, container, manifest
+from tests.unit.rig import nobody_listens
 
 END = object()
 PATIENCE = 20.0
@@ -33,7 +34,7 @@ class StreamingEngine(SimulatedEngine):
     """The simulated engine with a stream that the test feeds."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(**nobody_listens())
         self.calls: list[str] = []
         self.since: list[datetime] = []
         self.feed: queue.Queue[Any] = queue.Queue()
@@ -64,6 +65,9 @@ class StreamingEngine(SimulatedEngine):
     def close_events(self) -> None:
         self.feed.put(END)
 
+    def pins(self) -> frozenset[str]:
+        return frozenset({IMAGE.image_id})
+
     def say(self, action: str, *, uid: str = UID, at: datetime | None = None) -> None:
         """Let the stream show an event of the container `c1`."""
         component = Component.SESSION
@@ -85,7 +89,6 @@ class Rig:
         write_record(state_root, record)
         self.engine = StreamingEngine()
         self.engine.install_sentinel()
-        self.engine.pinned.add(IMAGE.image_id)
         self.index, self.witnesses = ManifestIndex(), Witnesses()
         self.inventory = Inventory(self.engine)
         self.woken: list[tuple[str, Lane]] = []

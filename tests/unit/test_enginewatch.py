@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,8 @@ from controller.reconcile.case import EngineView, Epoch
 from controller.reconcile.engine import HostRecord
 from controller.reconcile.facts import EngineFacts, Unknown
 from controller.workspace.instances import StorageFault
-from tests.model.engine import SimulatedEngine
+from tests.model.engine import IMAGE, SimulatedEngine
+from tests.unit.rig import nobody_listens
 
 RECORD = HostRecord(owner="owner", host="h", created_at=datetime(2026, 1, 1, tzinfo=UTC))
 CALLERS = 8
@@ -24,23 +26,24 @@ PATIENCE = 20.0
 
 
 class Engine(SimulatedEngine):
-    """The simulated engine, with its surveys counted."""
+    """The simulated engine with its surveys counted, and a sentinel as the test says."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(**nobody_listens())
         self.surveys = 0
         self.while_surveying: Callable[[], None] = lambda: None
-        self.engine_id = "engine"
+        self.facts: dict[str, Any] = {"engine_id": "engine", "boot_id": "boot", "epoch": None}
         self.takes_sentinel = True
 
     def survey(self) -> EngineFacts:
         self.surveys += 1
         self.while_surveying()
-        return replace(super().survey(), engine_id=self.engine_id)
+        known: dict[str, Any] = {"sentinel_finished_at": None, "engine_started_at": None}
+        return replace(super().survey(), **(known | self.facts))
 
     def install_sentinel(self) -> None:
         if self.takes_sentinel:
-            super().install_sentinel()
+            self.facts["epoch"] = self.now
 
 
 class Clock:
@@ -111,7 +114,7 @@ def test_a_new_engine_gets_a_sentinel_and_is_remembered(
 ) -> None:
     """*Sentinel*: its start is the epoch, in the view and on the disk."""
     view = known(watch.refresh())
-    assert view.epoch == engine.epoch
+    assert view.epoch == engine.facts["epoch"]
     assert watch.view == view
     record = on_disk(state_root)
     assert (record.engine_id, record.boot_id) == ("engine", "boot")
@@ -121,12 +124,12 @@ def test_a_new_engine_gets_a_sentinel_and_is_remembered(
 def test_a_return_is_a_new_epoch(watch: EngineWatch, engine: Engine, state_root: Path) -> None:
     """*Evidence of an end*: each life of the engine is remembered, with when it was lost."""
     first = known(watch.refresh()).epoch
-    engine.lost_at = engine.now
-    engine.epoch = engine.now + timedelta(minutes=1)
+    lost, back = engine.now, engine.now + timedelta(minutes=1)
+    engine.facts |= {"epoch": back, "sentinel_finished_at": lost}
     view = known(watch.refresh())
     assert view.epochs == (
         Epoch(started_at=first, lost_at=None),
-        Epoch(started_at=engine.epoch, lost_at=engine.lost_at),
+        Epoch(started_at=back, lost_at=lost),
     )
     assert on_disk(state_root).epochs == view.epochs
 
@@ -136,7 +139,7 @@ def test_a_successor_knows_the_lives_before(
 ) -> None:
     """A controller that starts after a loss judges by the epochs that are on the disk."""
     first = known(watch.refresh()).epoch
-    engine.epoch = engine.now + timedelta(minutes=1)
+    engine.facts["epoch"] = engine.now + timedelta(minutes=1)
     successor = EngineWatch(engine, state_root, on_disk(state_root), expected=lambda: 0)
     assert known(successor.refresh()).epochs[0].started_at == first
 
@@ -186,7 +189,7 @@ def test_another_engine_is_not_believed(
 ) -> None:
     """Law 3: an engine with another ID is unreachable, and is not made ours."""
     watch.refresh()
-    engine.engine_id = "another"
+    engine.facts["engine_id"] = "another"
     before = on_disk(state_root)
     assert unknown(watch.refresh()) is Reason.ENGINE_REPLACED
     assert on_disk(state_root) == before
@@ -197,12 +200,12 @@ def test_an_emptied_engine_is_not_believed(
 ) -> None:
     """Law 3: all gone at once is another data directory; no sentinel is put into it."""
     watch.refresh()
-    engine.epoch = None
+    engine.facts["epoch"] = None
     record = on_disk(state_root)
     expecting = EngineWatch(engine, state_root, record, expected=lambda: 1)
     assert unknown(expecting.refresh()) is Reason.ENGINE_REPLACED
-    assert engine.epoch is None
-    engine.pinned.add("sha256:1")
+    assert engine.facts["epoch"] is None
+    engine.ensure_pin(IMAGE)
     known(expecting.refresh())
 
 

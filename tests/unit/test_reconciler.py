@@ -24,7 +24,7 @@ def effects(rig: Rig) -> list[str]:
 
 def condition(rig: Rig, kind: str) -> tuple[str, str]:
     """Status and reason of a condition."""
-    (found,) = (c for c in rig.status(NAME)["conditions"] if c["type"] == kind)
+    (found,) = (c for c in rig.status()["conditions"] if c["type"] == kind)
     return found["status"], found["reason"]
 
 
@@ -45,9 +45,9 @@ def test_each_run_is_counted_before_it_is_started(rig: Rig) -> None:
     seen: list[tuple[int, int]] = []
 
     def look() -> None:
-        manifest = rig.manifest(NAME)
+        manifest = rig.manifest()
         assert manifest is not None
-        seen.append((manifest.run_id, rig.status(NAME)["runId"]))
+        seen.append((manifest.run_id, rig.status()["runId"]))
 
     rig.at["before:CreateAndStart"] = look
     rig.go()
@@ -74,18 +74,18 @@ def test_a_lost_lease_stops_before_the_next_write(rig: Rig, step: str) -> None:
     rig.at[step] = lose
     rig.go()
     assert rig.log[-1] == step.replace("before", "after")
-    assert rig.status(NAME) == {}
+    assert rig.status() == {}
     assert rig.containers() == []
 
 
 def test_a_lost_lease_leaves_the_manifest_alone(rig: Rig) -> None:
     """A controller that was frozen while another took over overwrites nothing of it."""
     rig.running()
-    before = rig.manifest(NAME)
+    before = rig.manifest()
     rig.wants(desiredState="Kept")
     rig.held = False
-    assert rig.reconcile(NAME) is None
-    assert rig.manifest(NAME) == before
+    assert rig.reconcile() is None
+    assert rig.manifest() == before
     assert rig.log == []
 
 
@@ -110,34 +110,33 @@ def test_an_api_conflict_reads_the_object_again(rig: Rig) -> None:
     rig.running()
     rig.wants(desiredState="Kept")
     rig.at["after:RecordManifest"] = lambda: rig.wants(desiredState="Running")
-    assert rig.reconcile(NAME) == 0.0
+    assert rig.reconcile() == 0.0
     assert effects(rig) == []
     rig.go()
-    assert rig.status(NAME)["phase"] == "Running"
+    assert rig.phase() == "Running"
     assert len(rig.engine.running()) == 1
 
 
 def test_an_object_that_is_replaced_is_not_written(rig: Rig) -> None:
     """Law 6: a new object of the name gets nothing of the old one's."""
     rig.running()
-    rig.engine.end(rig.containers()[0], 1, "own")
-    rig.touch(rig.containers()[0])
+    rig.wants(desiredState="Kept")
 
     def replace() -> None:
         del rig.api.objects[NAME]
         rig.api.person_applies(NAME, {})
 
     rig.at["after:RecordManifest"] = replace
-    rig.reconcile(NAME)
+    rig.reconcile()
     assert "status" not in rig.body()
-    assert rig.cache.get(rig.uids[NAME]) is None
+    assert rig.cache.get(rig.uid) is None
 
 
 def test_a_race_is_tried_once_more_at_once(rig: Rig) -> None:
     """A version that was old is read anew; the second attempt is not waited for."""
     rig.applied()
     rig.at["before:AddFinalizer"] = lambda: rig.wants(title="edited")
-    rig.reconcile(NAME)
+    rig.reconcile()
     assert effects(rig)[:2] == ["AddFinalizer", "AddFinalizer"]
     assert rig.body()["metadata"]["finalizers"]
 
@@ -150,84 +149,84 @@ def test_races_end_after_two(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
 
     rig.applied()
     monkeypatch.setattr(rig.api, "add_finalizer", lost)
-    assert rig.reconcile(NAME) == RACE_RETRY_SECONDS
+    assert rig.reconcile() == RACE_RETRY_SECONDS
     assert effects(rig) == ["AddFinalizer", "AddFinalizer"]
 
 
 def test_an_object_that_vanished_ends_the_pass(rig: Rig) -> None:
     """Case C19: made and deleted within a moment, it leaves nothing behind."""
-    uid = rig.applied()
+    rig.applied()
     rig.at["before:AddFinalizer"] = lambda: rig.api.objects.pop(NAME)
     rig.go()
     assert effects(rig) == ["AddFinalizer"]
-    assert rig.cache.get(uid) is None
-    assert not (rig.state_root / "sessions" / uid).exists()
+    assert rig.cache.get(rig.uid) is None
+    assert not rig.directory().exists()
 
 
 def test_a_silent_engine_ends_the_pass(rig: Rig) -> None:
     """Whether the effect happened is observed by the next pass; law 6: it is not done twice."""
     rig.applied()
     rig.at["before:CreateAndStart"] = lambda: rig.engine.silences.append("after")
-    pauses = [rig.reconcile(NAME) for _ in range(2)]
+    pauses = [rig.reconcile() for _ in range(2)]
     assert SILENT_RETRY_SECONDS in pauses
     rig.go()
     assert len(rig.containers()) == 1
-    assert rig.status(NAME)["phase"] == "Running"
+    assert rig.phase() == "Running"
 
 
 def test_a_silent_api_server_ends_the_pass_with_everything_recorded(rig: Rig) -> None:
     """Law 1: the effect waits for the status, the manifest is there already."""
     rig.running()
     rig.wants(desiredState="Kept")
-    rig.deliver(NAME)
+    rig.deliver()
     rig.api.reachable = False
     with pytest.raises(ApiUnreachable):
-        rig.reconciler.reconcile(rig.uids[NAME])
-    manifest = rig.manifest(NAME)
+        rig.reconciler.reconcile(rig.uid)
+    manifest = rig.manifest()
     assert manifest is not None
     assert manifest.phase is Phase.KEEPING
     assert effects(rig) == []
     rig.api.reachable = True
     rig.go()
-    assert rig.status(NAME)["phase"] == "Kept"
+    assert rig.phase() == "Kept"
 
 
 def test_a_full_disk_stops_before_status_and_effect(rig: Rig) -> None:
     """*Order of writing*: what could not be recorded is neither said nor done."""
     rig.running()
     rig.wants(desiredState="Kept")
-    directory = rig.state_root / "sessions" / rig.uids[NAME]
+    directory = rig.directory()
     (directory / ".manifest.json.new").mkdir()
     rig.go()
     assert effects(rig) == []
-    assert rig.status(NAME)["phase"] == "Running"
+    assert rig.phase() == "Running"
     assert condition(rig, "Ready") == ("False", str(Reason.STATE_ROOT_NOT_WRITABLE))
     (directory / ".manifest.json.new").rmdir()
     rig.go()
-    assert rig.status(NAME)["phase"] == "Kept"
+    assert rig.phase() == "Kept"
 
 
 def test_a_full_disk_at_the_first_launch_is_no_run(rig: Rig) -> None:
     """*Precedence*: a run that was not recorded is not said, or its directory would be missed."""
-    uid = rig.applied()
-    directory = rig.state_root / "sessions" / uid
+    rig.applied()
+    directory = rig.directory()
     (directory / ".manifest.json.new").mkdir(parents=True)
     rig.go()
-    assert rig.status(NAME).get("runId", 0) == 0
+    assert rig.status().get("runId", 0) == 0
     assert condition(rig, "Ready") == ("False", str(Reason.STATE_ROOT_NOT_WRITABLE))
     (directory / ".manifest.json.new").rmdir()
     rig.go()
-    assert rig.status(NAME)["phase"] == "Running"
+    assert rig.phase() == "Running"
 
 
 def test_a_status_that_does_not_stick_blocks_a_purge(rig: Rig) -> None:
     """Case C14: nothing is destroyed whose record the server dropped, and the status says so."""
-    uid = rig.running()
-    rig.noted.dropped = {"recipe", "history"}
+    rig.running()
+    rig.api.dropped = {"recipe", "history"}
     rig.wants(desiredState="Purged")
     rig.go()
     assert len(rig.containers()) == 1
-    assert (rig.state_root / "sessions" / uid / "home").is_dir()
+    assert (rig.directory() / "home").is_dir()
     assert condition(rig, "PurgeBlocked") == ("True", str(Reason.STATUS_NOT_PERSISTED))
     assert condition(rig, "Stalled") == ("True", str(Reason.STATUS_NOT_PERSISTED))
 
@@ -235,45 +234,45 @@ def test_a_status_that_does_not_stick_blocks_a_purge(rig: Rig) -> None:
 def test_a_status_that_does_not_stick_makes_no_hot_loop(rig: Rig) -> None:
     """Case C14: it is tried rarely, and each time with one write that changes no condition."""
     rig.running()
-    rig.noted.dropped = {"history"}
+    rig.api.dropped = {"history"}
     rig.wants(desiredState="Purged")
     rig.go()
-    said = rig.status(NAME)["conditions"]
+    said = rig.status()["conditions"]
     rig.log.clear()
-    pause = rig.reconcile(NAME)
+    pause = rig.reconcile()
     assert pause is not None
     assert pause >= 30
     assert rig.log == ["status"]
-    assert rig.status(NAME)["conditions"] == said
+    assert rig.status()["conditions"] == said
 
 
 def test_a_purge_goes_on_once_the_status_sticks(rig: Rig) -> None:
     """Case C14: with the CRDs of this release it finishes by itself."""
-    uid = rig.running()
-    rig.noted.dropped = {"history"}
+    rig.running()
+    rig.api.dropped = {"history"}
     rig.wants(desiredState="Purged")
     rig.go()
-    rig.noted.dropped = set()
+    rig.api.dropped = set()
     rig.go()
     assert rig.containers() == []
-    assert not (rig.state_root / "sessions" / uid).exists()
-    assert rig.status(NAME)["phase"] == "Purged"
+    assert not rig.directory().exists()
+    assert rig.phase() == "Purged"
     assert condition(rig, "PurgeBlocked")[0] == "False"
 
 
 def test_a_status_that_does_not_stick_blocks_no_start(rig: Rig) -> None:
     """Case C14 is about destruction: a session of an older CRD runs."""
     rig.applied()
-    rig.noted.dropped = {"history"}
+    rig.api.dropped = {"history"}
     rig.go()
-    assert rig.status(NAME)["phase"] == "Running"
+    assert rig.phase() == "Running"
 
 
 def test_a_status_that_does_not_stick_blocks_no_delete(rig: Rig) -> None:
     """Law 13: deletion archives, so it goes on."""
-    uid = rig.running()
-    rig.noted.dropped = {"history"}
+    rig.running()
+    rig.api.dropped = {"history"}
     rig.api.person_deletes(NAME)
     rig.go()
     assert NAME not in rig.api.objects
-    assert (rig.state_root / "archive" / uid).is_dir()
+    assert (rig.state_root / "archive" / rig.uid).is_dir()
