@@ -129,9 +129,15 @@ class EngineStream:
             self._wake((item.uid,), Lane.PROMPT)
 
     def resync(self) -> None:
-        """The slow safety net: one listing, and a wake-up for what it shows to differ."""
+        """The slow safety net: one listing, and a wake-up for what it shows to differ.
+
+        An engine that answers and lets nobody subscribe has each session looked at: no listing is
+        believed without a stream (case C04).
+        """
         while not self._closed.wait(self._resync_seconds):
             if not self._standing.is_set():
+                if isinstance(self._engine.view, EngineView):
+                    self._wake(sorted(self._index.active()), Lane.MASS)
                 continue
             try:
                 self._resync()
