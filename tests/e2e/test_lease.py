@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from controller.api.names import LEASE_NAMESPACE
-from controller.apiserver import ApiConflict, ApiServer
+from controller.apiserver import ApiAbsent, ApiConflict, ApiServer
 from controller.lease import boot_seconds
 from tests.cluster.environment import Cluster
 
@@ -232,7 +232,9 @@ def test_a_deleted_lease_stays_with_its_holder(arena: Arena) -> None:
     """Who deletes the Lease object by hand does not make two controllers act."""
     first, second = holder_and_stand_by(arena)
     for _ in range(8):
-        arena.delete()
+        # On a busy machine the holder may not have made it again yet.
+        with suppress(ApiAbsent):
+            arena.delete()
         first.acts_after(boot_seconds() + 2 * RENEW)
     assert not second.times("acts")
     assert not first.times("lost")
