@@ -6,9 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.cluster.environment import Cluster
 from tests.cluster.outer_engine import outer_engine
+
+
+# How fast a machine with other work beside it is says nothing about the code.
+settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("shared")
 
 
 def pytest_configure() -> None:

@@ -29,7 +29,7 @@ def main() -> None:
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     lease = HostLease(
-        ApiServer.connect(Path(kubeconfig)),
+        ApiServer.connect(Path(kubeconfig)).hurried((1.0, 1.0)),
         name=name,
         on_acquired=lambda: say("acquired"),
         on_lost=lambda: say("lost"),

@@ -248,7 +248,8 @@ def test_an_api_server_that_is_away_is_waited_for(arena: Arena, cluster: Cluster
     try:
         one.wait(lambda one: bool(one.times("lost")))
         away = one.times("acts")[-1]
-        assert one.times("lost")[0] - away < DURATION
+        # It acts no more at once; it says so after the request that was under way has given up.
+        assert one.times("lost")[0] - away < 2 * DURATION
     finally:
         cluster.apiserver_start()
     one.wait(lambda one: len(one.logged("lease acquired")) == 2)
