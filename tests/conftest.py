@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, settings
 from tests.cluster.environment import Cluster
 from tests.cluster.outer_engine import outer_engine
 
-
 # How fast a machine with other work beside it is says nothing about the code.
 settings.register_profile("shared", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("shared")
