@@ -33,9 +33,11 @@ from controller.reconcile.steps import (
     became_ready,
     decide,
     desired_state,
+    faultless,
     mark_of,
     move,
     on_backend,
+    with_fault,
 )
 
 STUCK_AFTER = timedelta(minutes=2)
@@ -45,7 +47,9 @@ def begin_keeping(
     case: Case, manifest: Manifest, *, cause: Cause, message: str = "", decided: bool = False
 ) -> Plan:
     """Start to keep a session; `decided` if an exit decided it and the spec has yet to say so."""
-    record = replace(manifest, destroy_recorded=False, desired=DesiredState.KEPT, before=None)
+    record = replace(
+        faultless(manifest), destroy_recorded=False, desired=DesiredState.KEPT, before=None
+    )
     if decided:
         record = decide(case, record, DesiredState.KEPT)
     return Plan(
@@ -55,7 +59,9 @@ def begin_keeping(
 
 def begin_purging(case: Case, manifest: Manifest) -> Plan:
     """Start to purge a session."""
-    record = replace(manifest, destroy_recorded=False, desired=DesiredState.PURGED, before=None)
+    record = replace(
+        faultless(manifest), destroy_recorded=False, desired=DesiredState.PURGED, before=None
+    )
     return Plan(
         manifest=move(case, record, Phase.PURGING, cause=manifest.cause, message=manifest.message),
         again=True,
@@ -105,9 +111,9 @@ def plan_keeping(case: Case, manifest: Manifest) -> Plan:
         return _record_destroy(case, manifest)
     actions = free_runtime(case)
     if actions:
-        return Plan(manifest=manifest, actions=actions, again=True)
+        return _acting(case, manifest, actions)
     record = replace(
-        manifest,
+        faultless(manifest),
         destroy_recorded=False,
         desired=DesiredState.KEPT,
         process=None,
@@ -132,32 +138,45 @@ def _record_decision(case: Case, manifest: Manifest) -> Plan | None:
 
 def _settle(case: Case, manifest: Manifest) -> Plan | None:
     """Wait for what is under way: an effect that was refused, a removal in progress, a stop."""
-    failure = case.failure
-    if failure is not None:
-        return _slowly(case, manifest, failure.reason, failure.message)
+    if case.failure is not None:
+        return _slowly(case, with_fault(manifest, case.failure.reason, case.failure.message))
     busy = [
         c
         for c in on_backend(case).containers
         if c.state in (ContainerState.REMOVING, ContainerState.DEAD)
     ]
     if busy and manifest.destroy_recorded and len(busy) == len(on_backend(case).containers):
+        retry = RemoveContainer(container_id=busy[0].container_id)
+        if manifest.restore.fault_reason is not None:
+            return _slowly(case, manifest, retry)
         message = f"The engine is removing container {busy[0].name} ({busy[0].state})."
-        return _slowly(case, manifest, Reason.CONTAINER_DEAD, message, retry=busy[0].container_id)
+        return _slowly(case, with_fault(manifest, Reason.CONTAINER_DEAD, message), retry)
     stops = live_stops(case)
-    if stops:
-        return Plan(manifest=manifest, actions=stops, again=True)
-    return None
+    return _acting(case, manifest, stops) if stops else None
 
 
-def _slowly(
-    case: Case, manifest: Manifest, reason: Reason, message: str, *, retry: str | None = None
-) -> Plan:
+def _slowly(case: Case, manifest: Manifest, *actions: Action) -> Plan:
     """Try again after a while; past a deadline it is called stalled, and still tried."""
-    since = manifest.transitioned_at or case.now
-    hold = Hold(reason=reason, message=message, waiting=case.now - since < STUCK_AFTER)
-    delay = SETTLING if hold.waiting else SETTLING * 15
-    actions = (RemoveContainer(container_id=retry),) if retry and case.failure is None else ()
+    hold = _known_fault(case, manifest)
+    delay = SETTLING if hold is None or hold.waiting else SETTLING * 15
     return Plan(manifest=manifest, hold=hold, actions=actions, wake_at=case.now + delay)
+
+
+def _acting(case: Case, manifest: Manifest, actions: tuple[Action, ...]) -> Plan:
+    """Take the next step; until it succeeds the status goes on to say what went wrong before.
+
+    So a step that is refused again and again writes nothing to the API server (law 15).
+    """
+    return Plan(manifest=manifest, actions=actions, hold=_known_fault(case, manifest), again=True)
+
+
+def _known_fault(case: Case, manifest: Manifest) -> Hold | None:
+    reason = manifest.restore.fault_reason
+    if reason is None:
+        return None
+    since = manifest.transitioned_at or case.now
+    waiting = case.now - since < STUCK_AFTER
+    return Hold(reason=reason, message=manifest.restore.fault_message, waiting=waiting)
 
 
 def _record_destroy(case: Case, manifest: Manifest) -> Plan:
@@ -167,7 +186,7 @@ def _record_destroy(case: Case, manifest: Manifest) -> Plan:
     gone = isinstance(case.image, ImageAbsent)
     if keeping and recipe is not None and not case.image_pinned and not gone:
         pin = PinImage(image_id=recipe.image_id)
-        return Plan(manifest=manifest, actions=(pin,), again=True)
+        return _acting(case, manifest, (pin,))
     return Plan(manifest=replace(manifest, destroy_recorded=True), again=True)
 
 
@@ -175,7 +194,7 @@ def _take_back(case: Case, manifest: Manifest) -> Plan:
     """Wanted running again before anything was destroyed: rung 0 or 1 (settled.md, *Pairs*)."""
     live = next((c for c in on_backend(case).containers if c.state in LIVE), None)
     if manifest.ready_run == 0:
-        return Plan(manifest=move(case, manifest, Phase.PENDING), again=True)
+        return Plan(manifest=move(case, faultless(manifest), Phase.PENDING), again=True)
     if live is not None:
         new_run = mark_of(live) != manifest.process
         ready = became_ready(case, manifest, live, new_run=new_run, tier=Rung.RECONNECT)
@@ -198,9 +217,7 @@ def plan_purging(case: Case, manifest: Manifest) -> Plan:
     if not manifest.destroy_recorded:
         return _record_destroy(case, manifest)
     actions = free_runtime(case)
-    if actions:
-        return Plan(manifest=manifest, actions=actions, again=True)
-    return Plan(manifest=manifest, actions=(RemoveInstance(),), again=True)
+    return _acting(case, manifest, actions or (RemoveInstance(),))
 
 
 def plan_purged(case: Case, manifest: Manifest) -> Plan:

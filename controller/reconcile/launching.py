@@ -33,6 +33,7 @@ from controller.reconcile.steps import (
     move,
     next_run,
     remove_never_started,
+    retried,
     retry_asked,
     undo_launch,
     wait,
@@ -155,7 +156,7 @@ def _after_failure(case: Case, manifest: Manifest, failure: EffectFailed) -> Pla
 def _waiting(manifest: Manifest) -> Hold:
     restore = manifest.restore
     reason = restore.fault_reason or Reason.WAITING_TO_RETRY
-    return Hold(reason=reason, message=restore.fault_message, waiting=True)
+    return retried(reason, restore.fault_message)
 
 
 def _attempt(case: Case, manifest: Manifest) -> Plan:

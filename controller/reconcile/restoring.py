@@ -38,6 +38,7 @@ from controller.reconcile.steps import (
     move,
     next_run,
     remove_never_started,
+    retried,
     undo_launch,
     view,
     wait,
@@ -59,7 +60,7 @@ def begin_restore(case: Case, manifest: Manifest) -> Plan:
         return Plan(manifest=manifest, hold=Hold(reason=Reason.ATTEMPTS_EXHAUSTED, message=message))
     if restore.next_attempt_at is not None and case.now < restore.next_attempt_at:
         reason = restore.fault_reason or Reason.WAITING_TO_RETRY
-        hold = Hold(reason=reason, message=restore.fault_message, waiting=True)
+        hold = retried(reason, restore.fault_message)
         return wait(case, manifest, hold, restore.next_attempt_at)
     record = replace(
         manifest,
@@ -262,6 +263,6 @@ def _back(case: Case, manifest: Manifest, reason: Reason, message: str, *, count
     return Plan(
         manifest=record,
         actions=undo,
-        hold=Hold(reason=reason, message=message, waiting=True),
+        hold=retried(reason, message),
         wake_at=due,
     )

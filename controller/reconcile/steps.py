@@ -27,6 +27,17 @@ from controller.reconcile.manifest import (
 LIVE = frozenset({ContainerState.RUNNING, ContainerState.PAUSED, ContainerState.RESTARTING})
 SETTLING = timedelta(seconds=2)
 RECHECK = timedelta(seconds=30)
+# What only somebody at the host can mend; no rung of the ladder is a way round it.
+HOST_FAULTS = frozenset(
+    {
+        Reason.NO_SPACE,
+        Reason.NETWORK_POOL_EXHAUSTED,
+        Reason.PORT_TAKEN,
+        Reason.ENGINE_BUSY,
+        Reason.STATE_ROOT_NOT_WRITABLE,
+        Reason.STATE_ROOT_MISSING,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +51,11 @@ class Hold:
     message: str
     backend: bool = False
     waiting: bool = False
+
+
+def retried(reason: Reason, message: str) -> Hold:
+    """What is tried again by itself; a fault of the host is called stalled meanwhile (case C08)."""
+    return Hold(reason=reason, message=message, waiting=reason not in HOST_FAULTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,6 +261,18 @@ def became_ready(
         ),
     )
     return move(case, record, Phase.RUNNING, tier=tier)
+
+
+def with_fault(manifest: Manifest, reason: Reason, message: str) -> Manifest:
+    """Note what keeps the present step from succeeding; it is told until the step succeeds."""
+    restore = replace(manifest.restore, fault_reason=reason, fault_message=message)
+    return replace(manifest, restore=restore)
+
+
+def faultless(manifest: Manifest) -> Manifest:
+    """Forget the fault of a step that succeeded or is no longer wanted."""
+    restore = replace(manifest.restore, fault_reason=None, fault_message="")
+    return replace(manifest, restore=restore)
 
 
 def backoff(case: Case, failures: int) -> datetime:

@@ -31,11 +31,24 @@ class SimulatedApi:
         self.objects: dict[str, Body] = {}
         self.reachable = True
         self.writes = 0
+        self.silences: list[str] = []
         self._versions = itertools.count(1)
+        self._backup: dict[str, Body] = {}
 
     def _ask(self) -> None:
         if not self.reachable:
             raise ApiUnreachable("it does not answer")
+
+    def _write(self) -> None:
+        """Before a write: it may not arrive."""
+        self._ask()
+        self._silent("before")
+        self.writes += 1
+
+    def _silent(self, when: str) -> None:
+        if self.silences and self.silences[-1] == when:
+            self.silences.pop()
+            raise ApiUnreachable("no answer")
 
     def _find(self, name: str, uid: str | None = None) -> Body:
         body = self.objects.get(name)
@@ -44,6 +57,12 @@ class SimulatedApi:
         if uid is not None and body["metadata"]["uid"] != uid:
             raise ApiConflict(name)
         return body
+
+    def _written(self, body: Body) -> Body:
+        """After a write: its answer may not arrive."""
+        changed = self._changed(body)
+        self._silent("after")
+        return changed
 
     def _changed(self, body: Body) -> Body:
         body["metadata"]["resourceVersion"] = str(next(self._versions))
@@ -67,13 +86,12 @@ class SimulatedApi:
         resource_version: str | None = None,
     ) -> Body:
         del namespace
-        self._ask()
+        self._write()
         body = self._find(name, uid)
         if resource_version not in (None, body["metadata"]["resourceVersion"]):
             raise ApiConflict(name)
-        self.writes += 1
         merge(body.setdefault("status", {}), status)
-        return self._changed(body)
+        return self._written(body)
 
     def patch_session(
         self,
@@ -85,13 +103,12 @@ class SimulatedApi:
         resource_version: str | None = None,
     ) -> Body:
         del namespace
-        self._ask()
+        self._write()
         body = self._find(name, uid)
         if resource_version not in (None, body["metadata"]["resourceVersion"]):
             raise ApiConflict(name)
-        self.writes += 1
         self._edit(body, patch)
-        return self._changed(body)
+        return self._written(body)
 
     def _edit(self, body: Body, patch: Mapping[str, Any]) -> None:
         before = copy.deepcopy(body["spec"])
@@ -102,36 +119,35 @@ class SimulatedApi:
     def add_finalizer(
         self, body: Mapping[str, Any], finalizer: str, labels: Mapping[str, str]
     ) -> Body:
-        self._ask()
+        self._write()
         metadata = body["metadata"]
         held = self._find(metadata["name"], metadata["uid"])
         if held["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
             raise ApiConflict(metadata["name"])
         if held["metadata"].get("deletionTimestamp"):
             raise ApiAbsent(metadata["name"])
-        self.writes += 1
         held["metadata"].setdefault("finalizers", []).append(finalizer)
         held["metadata"].setdefault("labels", {}).update(labels)
-        return self._changed(held)
+        return self._written(held)
 
     def remove_finalizer(self, body: Mapping[str, Any], finalizer: str) -> None:
-        self._ask()
+        self._write()
         metadata = body["metadata"]
         held = self.objects.get(metadata["name"])
         if held is None or held["metadata"]["uid"] != metadata["uid"]:
             return
         if held["metadata"]["resourceVersion"] != metadata["resourceVersion"]:
             raise ApiConflict(metadata["name"])
-        self.writes += 1
-        held["metadata"]["finalizers"].remove(finalizer)
-        self._changed(held)
+        others = [name for name in held["metadata"]["finalizers"] if name != finalizer]
+        held["metadata"]["finalizers"] = others
+        self._written(held)
 
     def delete_session(self, namespace: str, name: str, *, uid: str) -> None:
         del namespace
-        self._ask()
+        self._write()
         self.person_deletes(name, uid)
 
-    # What people do ----------------------------------------------------------------------------
+    # What people do
 
     def person_applies(self, name: str, spec: Mapping[str, Any]) -> Body:
         """Create an object."""
@@ -142,7 +158,7 @@ class SimulatedApi:
                 "uid": str(uuid.uuid5(uuid.NAMESPACE_OID, f"{name}{next(self._versions)}")),
                 "generation": 1,
             },
-            "spec": dict(spec),
+            "spec": copy.deepcopy(dict(spec)),
         }
         self.objects[name] = body
         return self._changed(body)
@@ -159,3 +175,17 @@ class SimulatedApi:
         if body is not None and uid in (None, body["metadata"]["uid"]):
             body["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
             self._changed(body)
+
+    def person_removes_finalizers(self, name: str) -> None:
+        """The documented escape; the object goes without us."""
+        self.objects.pop(name, None)
+
+    def backup_made(self) -> None:
+        """Somebody saves the store."""
+        self._backup = copy.deepcopy(self.objects)
+
+    def backup_restored(self) -> None:
+        """The store is as it was; what was made since is unknown to it."""
+        self.objects = copy.deepcopy(self._backup)
+        for body in self.objects.values():
+            body["metadata"]["resourceVersion"] = str(next(self._versions))

@@ -1,268 +1,281 @@
-"""The laws, held over what any order of faults, crashes and people can do to three sessions."""
+"""The laws, held over what any order of faults, crashes and people can do to some sessions."""
 
 import os
-import shutil
-import tempfile
-from datetime import timedelta
-from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import invariant, precondition, rule
 
-from controller.api.vocabulary import Cause, Phase
-from controller.backends.errors import Fault
-from controller.reconcile.facts import ContainerState
-from tests.model.world import World
-
-NAMES = st.sampled_from(["a", "b", "c"])
-LAYER = "writable layer"
+from controller.api.parsing import parse_spec
+from controller.api.reasons import Reason
+from controller.api.vocabulary import Cause, DesiredState, Phase
+from controller.reconcile.manifest import Manifest
+from controller.reconcile.restoring import WRITABLE_LAYER
+from controller.reconcile.steps import mark_of
+from tests.model.engine import IMAGE, Container, Truth
+from tests.model.rules import Rules
+from tests.model.world import Removal
 
 settings.register_profile(
     "quick",
-    max_examples=60,
-    stateful_step_count=40,
+    max_examples=100,
+    stateful_step_count=50,
     deadline=None,
+    report_multiple_bugs=False,
     suppress_health_check=list(HealthCheck),
 )
 settings.register_profile("thorough", settings.get_profile("quick"), max_examples=3000)
 settings.load_profile(os.environ.get("SESSIONKEEPER_MODEL", "quick"))
 
+OWN_CAUSES = (Cause.CRASHED, Cause.OOM_KILLED, Cause.CLEAN_EXIT, Cause.POLICY_KEPT)
 
-class SessionMachine(RuleBasedStateMachine):
-    """Rules are what happened; invariants are laws."""
+
+class SessionMachine(Rules):
+    """Invariants are laws."""
 
     def __init__(self) -> None:
         super().__init__()
-        base = "/dev/shm" if Path("/dev/shm").is_dir() else None
-        self.root = Path(tempfile.mkdtemp(prefix="sk-model-", dir=base))
-        self.world = World(self.root)
-        self.work: dict[str, set[str]] = {}
-        self.let_go: set[str] = set()
-        self.deleted: set[str] = set()
-        self.tokens = 0
+        self.causes: dict[str, tuple[int, Cause | None]] = {}
+        self.runs: dict[str, int] = {}
+        self.recipes: dict[str, str] = {}
+        self.seen_made = 0
 
-    def teardown(self) -> None:
-        """Liveness: once faults stop, everything is as it was asked to be."""
-        try:
-            self.world.settle()
-            for name in self.world.uids:
-                self._as_wanted(name)
-        finally:
-            shutil.rmtree(self.root, ignore_errors=True)
+    def records(self) -> list[tuple[str, Manifest]]:
+        """Every record that there is."""
+        read = [(key, self.world.manifest(key)) for key in self.world.uids]
+        return [(key, record) for key, record in read if record is not None]
 
-    def _as_wanted(self, name: str) -> None:
-        uid, body = self.world.uids[name], self.world.api.objects.get(name)
-        held = [c for c in self.world.engine.containers.values() if c.uid == uid]
-        if body is None:
-            assert held == [], f"law 13: a deleted session left {held}"
-            assert not (self.world.state_root / "sessions" / uid).exists()
-            return
-        status, desired = self.world.status(name), body["spec"].get("desiredState", "Running")
-        if desired == "Purged" or status["phase"] == "Purged":
-            assert status["phase"] == "Purged", status
-            assert held == [], "law 10"
-            assert not (self.world.state_root / "sessions" / uid).exists(), "law 10"
-        elif desired == "Kept":
-            assert status["phase"] == "Kept", status
-            assert held == [], "law 11"
-            assert uid not in self.world.engine.networks_held, "law 11"
-        elif status["phase"] != "Running":
-            assert status["phase"] == "Exited", f"neither runs nor is held: {status}"
-            assert status["cause"] != Cause.HOST_LOST or status["restore"]["attempts"] >= 3, status
-
-    # People ------------------------------------------------------------------------------------
-
-    @rule(name=NAMES)
-    def session_applied(self, name: str) -> None:
-        if name not in self.world.uids:
-            self.world.apply(name)
-            self.work[name] = set()
-
-    @precondition(lambda self: self.world.uids)
-    @rule(data=st.data(), state=st.sampled_from(["Running", "Running", "Kept", "Purged"]))
-    def desired_state_set(self, data: st.DataObject, state: str) -> None:
-        name = self._one(data)
-        if name in self.world.api.objects:
-            self.world.api.person_patches(name, desiredState=state)
-            if state == "Purged":
-                self.let_go.add(name)
-
-    @precondition(lambda self: self.world.uids)
-    @rule(data=st.data())
-    def retry_asked(self, data: st.DataObject) -> None:
-        name = self._one(data)
-        if name in self.world.api.objects:
-            run_id = self.world.status(name).get("runId", 0)
-            self.world.api.person_patches(name, restore={"retryRun": run_id})
-
-    @precondition(lambda self: self.world.uids)
-    @rule(data=st.data())
-    def session_deleted(self, data: st.DataObject) -> None:
-        name = self._one(data)
-        self.world.api.person_deletes(name)
-        self.deleted.add(name)
-
-    @precondition(lambda self: self.world.engine.running())
-    @rule(data=st.data(), action=st.sampled_from(["docker stop", "docker rm -f"]))
-    def container_handled(self, data: st.DataObject, action: str) -> None:
-        engine = self.world.engine
-        if not engine.reachable:
-            return
-        container_id = data.draw(st.sampled_from(engine.running()))
-        self.world.hand(container_id, "stop")
-        engine.end(container_id, 137, "hand")
-        if action == "docker rm -f":
-            del engine.containers[container_id]
-
-    @rule(data=st.data())
-    def container_started_by_hand(self, data: st.DataObject) -> None:
-        engine = self.world.engine
-        stopped = [
-            c.facts.container_id
-            for c in engine.containers.values()
-            if c.facts.state is ContainerState.EXITED
-            and not any(o.uid == c.uid and o is not c for o in engine.containers.values())
-        ]
-        if stopped and engine.reachable:
-            container_id = data.draw(st.sampled_from(stopped))
-            engine._start(container_id)
-            self.world.touch(container_id)
-
-    @precondition(lambda self: self.world.engine.running() and self.world.engine.reachable)
-    @rule(data=st.data())
-    def work_written(self, data: st.DataObject) -> None:
-        container_id = data.draw(st.sampled_from(self.world.engine.running()))
-        container = self.world.engine.containers[container_id]
-        name = next(n for n, uid in self.world.uids.items() if uid == container.uid)
-        self.tokens += 1
-        token = f"t{self.tokens}"
-        (self.world.home(name) / token).write_text(token)
-        container.layer.add(token)
-        self.work[name].add(token)
-
-    # Processes and hosts -----------------------------------------------------------------------
-
-    @precondition(lambda self: self.world.engine.running() and self.world.engine.reachable)
-    @rule(data=st.data(), code=st.sampled_from([0, 3, 137, 255]))
-    def process_ended(self, data: st.DataObject, code: int) -> None:
-        container_id = data.draw(st.sampled_from(self.world.engine.running()))
-        self.world.engine.now += timedelta(seconds=5)
-        self.world.engine.end(container_id, code, "own")
-        self.world.touch(container_id)
-        self.world.engine.now += timedelta(seconds=5)
-
-    @precondition(lambda self: self.world.engine.reachable)
-    @rule(how=st.sampled_from(["power cut", "stop"]))
-    def host_lost(self, how: str) -> None:
-        if how == "power cut":
-            self.world.engine.cut_off()
-        else:
-            self.world.engine.stop_in_order()
-        self.world.look_at_engine()
-
-    @precondition(lambda self: not self.world.engine.reachable)
-    @rule()
-    def host_returned(self) -> None:
-        self.world.engine.come_back()
-        self.world.look_at_engine()
-
-    @rule(fault=st.sampled_from([Fault.HOST, Fault.CONTAINER]))
-    def engine_will_refuse(self, fault: Fault) -> None:
-        self.world.engine.refusals.append(fault)
-
-    @rule(when=st.sampled_from(["before", "after"]))
-    def engine_will_not_answer(self, when: str) -> None:
-        self.world.engine.silences.append(when)
-
-    @rule()
-    def api_server_went_or_came(self) -> None:
-        self.world.api.reachable = not self.world.api.reachable
-
-    # Controllers -------------------------------------------------------------------------------
-
-    @rule(steps=st.integers(0, 12))
-    def controller_will_die(self, steps: int) -> None:
-        self.world.die_at = steps
-
-    @rule()
-    def controller_restarted(self) -> None:
-        self.world.restart()
-
-    @precondition(lambda self: self.world.uids)
-    @rule(data=st.data())
-    def session_woken(self, data: st.DataObject) -> None:
-        self.world.now += timedelta(seconds=2)
-        self.world.reconcile(self._one(data))
-
-    def _one(self, data: st.DataObject) -> str:
-        return data.draw(st.sampled_from(sorted(self.world.uids)))
-
-    # Laws --------------------------------------------------------------------------------------
+    def process_of(self, record: Manifest) -> Container | None:
+        """The container of a record's process, if that is the last process in it."""
+        if record.process is None:
+            return None
+        found = self.world.engine.containers.get(record.process.container_id)
+        return found if found is not None and mark_of(found.facts) == record.process else None
 
     @invariant()
     def law_01_work_in_a_home_is_never_lost(self) -> None:
         """Only an explicit Purged takes a home; a deletion archives it."""
-        for name, tokens in self.work.items():
-            if name in self.let_go:
-                continue
-            for token in tokens:
-                assert (self.world.home(name) / token).exists(), f"{name} lost {token}"
+        for key, tokens in self.work.items():
+            if key not in self.purge_asked:
+                homes = self.world.homes(key)
+                for token in tokens:
+                    assert any((home / token).exists() for home in homes), f"{key} lost {token}"
+
+    @invariant()
+    def law_03_nothing_is_written_where_a_disk_is_missing(self) -> None:
+        """The mount point stays as it is."""
+        if not self.world.mounted:
+            assert list(self.world.state_root.iterdir()) == []
+
+    @invariant()
+    def law_03_nothing_is_made_on_a_strange_engine(self) -> None:
+        """Another engine, or another data directory, is left as it is."""
+        stranger = self.world.stranger
+        if stranger is not None:
+            made = [*stranger.containers, *stranger.networks, *stranger.pins]
+            assert (made, stranger.sentinel) == ([], None)
+
+    @invariant()
+    def law_03_a_silent_engine_freezes_every_phase(self) -> None:
+        """Unreachable is not gone."""
+        for key, before in self.frozen.items():
+            record = self.world.manifest(key)
+            assert record is not None, f"{key} lost its record"
+            assert (record.phase, record.run_id) == before, key
 
     @invariant()
     def law_04_a_layer_goes_only_past_recall(self) -> None:
-        """The engine notes each removal of a layer with work; each needs a decision."""
-        removed, self.world.engine.removed_layers = self.world.engine.removed_layers, []
-        for uid, container_id in removed:
-            name = next(n for n, u in self.world.uids.items() if u == uid)
-            manifest = self.world.manifest(name)
-            decided = manifest is None or manifest.destroy_recorded
-            decided = decided or manifest.phase in (Phase.KEPT, Phase.PURGED)
-            assert decided or name in self.deleted, f"{name} lost the layer of {container_id}"
+        """By a decision, by a deletion, or named in `restore.lost` once the new run is Ready."""
+        removals, self.world.removals = self.world.removals, []
+        for removal in removals:
+            assert self._may_go(removal), removal
+
+    def _may_go(self, removal: Removal) -> bool:
+        record = removal.manifest
+        if removal.key in self.deleted:
+            return True
+        if record is None or record.destroy_recorded:
+            return record is not None
+        mine = removal.container.facts.container_id
+        replaced = record.process is not None and record.process.container_id != mine
+        return record.phase is Phase.RUNNING and replaced and WRITABLE_LAYER in record.restore.lost
+
+    @invariant()
+    def law_04_a_failed_restore_changes_no_cause(self) -> None:
+        """As long as no later run was Ready, why it ended stays as it was judged."""
+        for key, record in self.records():
+            if record.phase is not Phase.EXITED:
+                continue
+            known = self.causes.get(key)
+            if known is not None and known[0] == record.ready_run:
+                assert known[1] == record.cause, f"{key}: {known} became {record.cause}"
+            self.causes[key] = (record.ready_run, record.cause)
 
     @invariant()
     def law_06_one_live_container(self) -> None:
         """At most one for each session, whatever crashed and whatever answer was lost."""
-        live = [self.world.engine.containers[c].uid for c in self.world.engine.running()]
+        live = [c.uid for c in self.world.engine.containers.values() if c.live]
         assert len(live) == len(set(live)), live
 
     @invariant()
+    def law_06_runs_only_count_up(self) -> None:
+        """In the record, and on the labels: no two containers of a session are of one run."""
+        for key, record in self.records():
+            assert record.run_id >= self.runs.get(key, 0), key
+            self.runs[key] = record.run_id
+        labels = [(c.uid, c.facts.run_id) for c in self.world.engine.containers.values()]
+        assert len(labels) == len(set(labels)), labels
+
+    @invariant()
+    def law_07_a_recipe_is_fixed_once_a_run_was_ready(self) -> None:
+        """And every later container is made from it."""
+        made = self.world.engine.made[self.seen_made :]
+        self.seen_made = len(self.world.engine.made)
+        for container in made:
+            known = self.recipes.get(self.key_of(container.uid))
+            assert known in (None, container.recipe_hash)
+        for key, record in self.records():
+            if record.ready_run and record.recipe is not None:
+                assert self.recipes.setdefault(key, record.recipe.hash) == record.recipe.hash
+
+    @invariant()
     def law_09_a_cause_is_never_a_guess(self) -> None:
-        """HostLost only for what the host took, Crashed only for what ended by itself."""
-        for name in self.world.uids:
-            manifest = self.world.manifest(name)
-            if manifest is None or manifest.phase is not Phase.EXITED or manifest.process is None:
+        """HostLost for what the host took and for nothing else; a hand that was seen is told."""
+        for key, record in self.records():
+            container = self.process_of(record)
+            if container is None or record.phase is not Phase.EXITED:
                 continue
-            container = self.world.engine.containers.get(manifest.process.container_id)
-            if container is None or container.facts.started_at != manifest.process.started_at:
-                continue
-            if manifest.cause is Cause.HOST_LOST:
-                assert container.truth == "host", f"{name}: {container}"
-            if manifest.cause is Cause.CRASHED:
-                assert container.truth in ("own", "hand"), f"{name}: {container}"
+            if record.cause is Cause.HOST_LOST:
+                assert container.truth is Truth.HOST, f"{key}: {container}"
+            if record.cause in OWN_CAUSES:
+                assert container.truth in (Truth.OWN, Truth.HAND), f"{key}: {container}"
+            if record.process in self.world.hands_seen:
+                assert record.cause is Cause.UNKNOWN, f"{key}: {container}"
+            if container.truth is Truth.HOST and not self.sentinel_touched:
+                assert record.cause is Cause.HOST_LOST, f"{key}: {container}"
 
     @invariant()
     def law_09_a_run_that_was_ready_is_no_setup_failure(self) -> None:
         """SetupFailed is for runs that never got there."""
-        for name in self.world.uids:
-            manifest = self.world.manifest(name)
-            if manifest is not None and manifest.cause is Cause.SETUP_FAILED:
-                assert manifest.ready_run == 0
+        for _, record in self.records():
+            assert record.cause is not Cause.SETUP_FAILED or record.ready_run == 0
 
-    @precondition(lambda self: self.world.uids and self.world.api.reachable)
+    @invariant()
+    def law_10_purged_leaves_nothing(self) -> None:
+        """No container, network or directory of a session whose status says Purged."""
+        for key, uid in self.world.uids.items():
+            body = self.world.body(key)
+            if body is None or self.restored_api or not self.world.engine.reachable:
+                continue
+            if (body.get("status") or {}).get("phase") == Phase.PURGED:
+                assert self.world.engine.of(uid) == []
+                assert uid not in self.world.engine.held.networks
+                assert not self.world.directory(key).exists()
+
+    @invariant()
+    def law_11_the_image_of_what_is_kept_is_pinned(self) -> None:
+        """From the removal of the container on, so that no prune takes it."""
+        held = self.world.engine.held
+        for key, record in self.records():
+            launched = record.recipe is not None and record.ready_run > 0
+            if record.phase is Phase.KEPT and launched and self.world.stranger is None:
+                assert IMAGE in held.pins or IMAGE not in held.images, key
+
+    @invariant()
+    def law_12_what_vanished_without_us_stays(self) -> None:
+        """The API server can lose objects too: the data waits for adoption."""
+        for key, kept in self.vanished.items():
+            if kept:
+                assert self.world.directory(key).is_dir(), key
+
+    @precondition(lambda self: self.world.uids)
     @rule(data=st.data())
     def law_15_quiet_when_nothing_changes(self, data: st.DataObject) -> None:
-        """A second look, with nothing between, writes nothing."""
-        name = self._one(data)
-        self.world.engine.refusals.clear()
-        self.world.engine.silences.clear()
-        self.world.die_at = None
+        """A later look, with nothing between, writes nothing and asks the engine for nothing."""
+        self.world.calm()
+        self.frozen.clear()
+        key = self.one(data)
         for _ in range(4):
-            self.world.reconcile(name)
-        writes, manifest = self.world.api.writes, self.world.manifest(name)
-        self.world.reconcile(name)
+            self._look(key)
+        record, writes = self.world.manifest(key), self.world.api.writes
+        effects = self.world.engine.effects
+        self._look(key)
+        assert self.world.manifest(key) == record
         assert self.world.api.writes == writes
-        assert self.world.manifest(name) == manifest
+        assert self.world.engine.effects == effects or self._backs_off(key)
+        if record is not None and record.phase is Phase.KEPT and key not in self.vanished:
+            self._nothing_runs(key)
+
+    def _look(self, key: str) -> None:
+        self.world.hear_engine(again=False)
+        self.world.hear_api(key)
+        self.world.reconcile(key)
+
+    def _backs_off(self, key: str) -> bool:
+        """Whether a removal that the engine never ends is being tried again, as it must be."""
+        return any(c.facts.state == "removing" for c in self.world.engine.of(self.world.uids[key]))
+
+    def _nothing_runs(self, key: str) -> None:
+        uid = self.world.uids[key]
+        assert self.world.engine.of(uid) == [], "law 11"
+        assert uid not in self.world.engine.held.networks, "law 11"
+        assert not self.world.run_directories.present(uid), "law 11"
+
+    def teardown(self) -> None:
+        """Liveness: once faults stop, everything is as it was asked to be."""
+        try:
+            self._accept_what_was_restored()
+            self.world.settle()
+            for key in self.world.uids:
+                if key not in self.vanished and key not in self.adoptable:
+                    self._as_wanted(key)
+            self.law_01_work_in_a_home_is_never_lost()
+            self.law_12_what_vanished_without_us_stays()
+        finally:
+            super().teardown()
+
+    def _accept_what_was_restored(self) -> None:
+        self.world.calm()
+        for container_id, container in list(self.world.engine.containers.items()):
+            if container.facts.state == "removing":
+                self.world.engine.destroyed(container_id)
+        if self.restored_api:
+            for key in self.world.uids:
+                self.world.adopt(key)
+            self.world.restart()
+
+    def _as_wanted(self, key: str) -> None:
+        uid, body = self.world.uids[key], self.world.body(key)
+        if body is None:
+            assert self.world.engine.of(uid) == [], "law 13"
+            assert not self.world.directory(key).exists(), "law 13"
+            return
+        status = body["status"]
+        if self.restored_api and self.world.manifest(key) is None:
+            return
+        desired = body["spec"].get("desiredState")
+        if DesiredState.PURGED in (desired, status["phase"]):
+            assert status["phase"] == Phase.PURGED, status
+        elif status["phase"] == Phase.KEPT or desired == DesiredState.KEPT:
+            assert status["phase"] == Phase.KEPT, status
+            assert desired in (None, DesiredState.KEPT), status
+            self._nothing_runs(key)
+        elif status["phase"] != Phase.RUNNING:
+            self._held_for_a_cause(key, body)
+
+    def _held_for_a_cause(self, key: str, body: dict[str, object]) -> None:
+        """A session that is wanted and does not run was ended by itself or its person's hand."""
+        record, spec = self.world.manifest(key), parse_spec(body["spec"])  # type: ignore[arg-type]
+        refused = bool(spec.faults) or spec.security == "Baseline"
+        if record is None or record.ready_run == 0:
+            assert refused, body
+            return
+        assert record.phase is Phase.EXITED, body
+        tired = record.restore.attempts >= spec.restore.max_attempts
+        held = record.cause is Cause.HOST_LOST and spec.restore.on_host_loss == "Hold"
+        by_itself = record.cause is Cause.HOST_LOST or record.reason is Reason.CONTAINER_REMOVED
+        assert held or tired or not by_itself, body
 
 
 TestSession = SessionMachine.TestCase
+"""Run by pytest under the profile that SESSIONKEEPER_MODEL names."""

@@ -89,6 +89,33 @@ def test_a_refused_removal_is_said_and_tried_again(
     assert fresh.hold.waiting
 
 
+@BOTH
+def test_a_removal_refused_again_and_again_writes_nothing(phase: Phase, wish: DesiredState) -> None:
+    """Law 15: the step that tries again says what the refused one said."""
+    refused = EffectFailed(
+        action="x", kind=FaultKind.HOST, reason=Reason.ENGINE_BUSY, message="busy"
+    )
+    told = plan(past_recall(phase, STOPPED, failure=refused))
+    assert isinstance(told.manifest, Manifest)
+    again = plan(case(STOPPED, manifest=told.manifest, session=session(wish)))
+    assert again.actions
+    assert (again.manifest, again.hold) == (told.manifest, told.hold)
+
+
+@BOTH
+def test_a_removal_that_succeeds_at_last_is_no_longer_a_fault(
+    phase: Phase, wish: DesiredState
+) -> None:
+    """Nothing of it is in the status of what was kept or purged."""
+    refused = EffectFailed(
+        action="x", kind=FaultKind.HOST, reason=Reason.ENGINE_BUSY, message="busy"
+    )
+    told = plan(past_recall(phase, STOPPED, failure=refused))
+    assert isinstance(told.manifest, Manifest)
+    end = walk(case(STOPPED, manifest=told.manifest, session=session(wish)))
+    assert "busy" not in str(end.status)
+
+
 def test_a_kept_session_holds_what_resume_needs_and_no_more() -> None:
     """Law 11: recipe, home and pin; no container, network or run directory."""
     end = walk(case(container(), session=session(KEPT), image_pinned=False))

@@ -263,7 +263,7 @@ def test_nothing_is_tried_before_it_is_due() -> None:
     early = plan(case(EXITED, manifest=record))
     assert (early.manifest, early.actions, early.wake_at) == (record, (), due)
     assert early.hold is not None
-    assert early.hold.waiting
+    assert not early.hold.waiting
     assert walk(case(EXITED, manifest=record, now=due)).phase is Phase.RUNNING
 
 

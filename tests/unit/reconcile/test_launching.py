@@ -194,7 +194,7 @@ def test_a_fault_of_host_or_registry_is_waited_out(kind: FaultKind) -> None:
     assert answer.manifest is not None
     assert answer.manifest.phase is Phase.PENDING
     assert answer.hold is not None
-    assert (answer.hold.reason, answer.hold.waiting) == (Reason.NO_SPACE, True)
+    assert (answer.hold.reason, answer.hold.waiting) == (Reason.NO_SPACE, False)
     assert kinds(answer) == ["RemoveContainer", "RemoveNetwork", "RemoveRunDirectory"]
     assert answer.wake_at is not None
     assert answer.wake_at > NOW
