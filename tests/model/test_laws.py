@@ -251,7 +251,9 @@ class SessionMachine(Rules):
             assert not self.world.directory(key).exists(), "law 13"
             return
         status = body["status"]
-        if self.restored_api and self.world.manifest(key) is None:
+        if self.world.manifest(key) is None and (
+            self.restored_api or parse_spec(body["spec"]).faults
+        ):
             return
         desired = body["spec"].get("desiredState")
         if DesiredState.PURGED in (desired, status["phase"]):
