@@ -1,0 +1,137 @@
+"""What a repository's own configuration says that an answer depends on."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from controller.capsule.git import Git
+from controller.capsule.request import Request
+
+NETWORK_SCHEMES: Final = frozenset({"ssh", "git", "http", "https", "git+ssh", "ssh+git"})
+_SCP_LIKE: Final = re.compile(r"^[^/:]+:(?!/)|^[^/:]+:/")
+_DRIVER_KEYS: Final = ("clean", "smudge", "process")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remote:
+    """A remote: where it is, by every URL that fetches or pushes, and the refs that follow it."""
+
+    name: str
+    urls: tuple[str, ...]
+    tracking: tuple[str, ...]
+
+    def follows(self, ref: str) -> bool:
+        """Whether a ref shows the state of this remote as last seen."""
+        return any(
+            ref.startswith(pattern[:-1]) if pattern.endswith("*") else ref == pattern
+            for pattern in self.tracking
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """The settings of one repository, without the machine's and the person's."""
+
+    filters: frozenset[str]
+    remotes: tuple[Remote, ...]
+    upstreams: Mapping[str, tuple[str, str]]
+
+    @property
+    def silenced(self) -> dict[str, str]:
+        """Settings under which no filter of this repository runs (settled.md, *Filters*)."""
+        silent = {f"filter.{name}.{key}": "" for name in self.filters for key in _DRIVER_KEYS}
+        return silent | {f"filter.{name}.required": "false" for name in self.filters}
+
+
+def read(git: Git) -> Configuration:
+    """Ask for all settings at once; raises ProbeFailed, naming what git does not understand."""
+    settings = defaultdict[str, list[str]](list)
+    for record in git.records("config", "--list", "-z", "--includes"):
+        key, _, value = record.decode(errors="surrogateescape").partition("\n")
+        settings[key].append(value)
+    rewrites = list(_rewrites(settings))
+    return Configuration(
+        filters=frozenset(
+            key.removeprefix("filter.").rpartition(".")[0]
+            for key in settings
+            if key.startswith("filter.")
+        ),
+        remotes=tuple(_remotes(settings, rewrites)),
+        upstreams={
+            branch: (values[-1], settings[f"branch.{branch}.merge"][-1])
+            for key, values in list(settings.items())
+            if key.startswith("branch.")
+            and key.endswith(".remote")
+            and settings.get(f"branch.{(branch := key[len('branch.') : -len('.remote')])}.merge")
+        },
+    )
+
+
+def _rewrites(settings: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:
+    """Prefixes that git replaces in URLs, and what by."""
+    for key, values in settings.items():
+        if key.startswith("url.") and key.endswith((".insteadof", ".pushinsteadof")):
+            base = key[len("url.") : key.rindex(".")]
+            yield from ((prefix, base) for prefix in values)
+
+
+def _remotes(
+    settings: Mapping[str, list[str]], rewrites: Iterable[tuple[str, str]]
+) -> Iterator[Remote]:
+    names = {
+        key[len("remote.") : key.rindex(".")]
+        for key in settings
+        if key.startswith("remote.") and key.count(".") > 1
+    }
+    for name in sorted(names):
+        plain = [
+            *settings.get(f"remote.{name}.url", ()),
+            *settings.get(f"remote.{name}.pushurl", ()),
+        ]
+        rewritten = [
+            base + url[len(prefix) :]
+            for url in plain
+            for prefix, base in rewrites
+            if url.startswith(prefix)
+        ]
+        tracking = [spec.partition(":")[2] for spec in settings.get(f"remote.{name}.fetch", ())]
+        yield Remote(
+            name=name,
+            urls=tuple(plain + rewritten),
+            tracking=tuple(ref for ref in tracking if ref.startswith("refs/remotes/")),
+        )
+
+
+def elsewhere(remote: Remote, request: Request, tree: Path) -> bool:
+    """Whether what a remote holds is outside the session's own data, by all of its URLs.
+
+    A path in the session's container is the session's own, unless the host's owner shared it or
+    the tree was made with it; a transport that git does not bring along is not trusted.
+    """
+    return bool(remote.urls) and all(_elsewhere(url, request, tree) for url in remote.urls)
+
+
+def _elsewhere(url: str, request: Request, tree: Path) -> bool:
+    if url in request.remotes:
+        return True
+    scheme = urlsplit(url).scheme if "://" in url else ""
+    if scheme in NETWORK_SCHEMES:
+        return True
+    if scheme == "file":
+        path = unquote(urlsplit(url).path)
+    elif scheme or "::" in url:
+        return False
+    elif _SCP_LIKE.match(url):
+        return True
+    else:
+        path = url
+    return any(_within(tree / path, shared) for shared in request.shared)
+
+
+def _within(path: Path, directory: Path) -> bool:
+    """Whether a path lies in a directory, by name and by what links on the way lead to."""
+    return PurePosixPath(path.resolve()).is_relative_to(directory.resolve())

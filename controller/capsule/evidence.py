@@ -1,0 +1,195 @@
+"""What an assessment found, repository by repository, and the verdict that follows from it."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from controller.api.vocabulary import WorkState
+
+MOST_ITEMS: Final = 100
+MOST_NAME: Final = 1024
+MOST_WORDS: Final = 2048
+
+
+def printable(name: str | bytes, most: int = MOST_NAME) -> str:
+    """Return a file or ref name as it can be shown to a person and stored in JSON.
+
+    What is no text, or would steer a terminal, is escaped; a backslash is doubled, so that two
+    names are never shown alike, but for being cut.
+    """
+    text = name.decode(errors="surrogateescape") if isinstance(name, bytes) else name
+    shown = "".join(_shown(letter) for letter in text[: most + 1])
+    return shown if len(shown) <= most else shown[: most - 1] + "…"
+
+
+def _shown(letter: str) -> str:
+    if letter == "\\":
+        return "\\\\"
+    if letter.isprintable():
+        return letter
+    code = ord(letter)
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{{{code:x}}}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A file that no commit holds as it is: the two letters of git status, and its path."""
+
+    path: bytes
+    letters: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpushed:
+    """Commits, or other objects, that are reached from a ref and are on no remote."""
+
+    ref: str
+    upstream: str = ""
+    ahead: int
+    reason: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Evidence:
+    """What was found in one tree or repository; filled by the probes as they succeed.
+
+    `files` holds the first of the changes and `total` counts all; `hidden` says in words what makes
+    a tree dirty without a file to show for it, such as a merge in progress. `failures` are probes
+    without an answer: with one of them nothing here is complete. `digest` takes in every detail
+    that a person who approves a discard must have seen. Files of a `home` are only counted, and
+    change with every look at a conversation, so their number is no part of it.
+    """
+
+    name: str
+    files: list[Change] = field(default_factory=list)
+    total: int = 0
+    hidden: list[str] = field(default_factory=list)
+    unpushed: list[Unpushed] = field(default_factory=list)
+    more_unpushed: int = 0
+    ignored_count: int = 0
+    ignored_bytes: int = 0
+    home: bool = False
+    failures: list[str] = field(default_factory=list)
+    digest: Any = field(default_factory=hashlib.sha256)
+
+    @property
+    def state(self) -> WorkState:
+        """The verdict: never Clean by failure (law 2), and a failure outweighs what was found."""
+        if self.failures:
+            return WorkState.UNKNOWN
+        if self.total or self.hidden:
+            return WorkState.DIRTY
+        return WorkState.UNPUSHED if self.unpushed else WorkState.CLEAN
+
+    def note(self, *parts: bytes | str | int) -> None:
+        """Take something into the digest, each part told apart from the next by its length."""
+        for part in parts:
+            raw = part if isinstance(part, bytes) else str(part).encode(errors="surrogateescape")
+            self.digest.update(b"%d:%b" % (len(raw), raw))
+
+    def changed(self, change: Change, content: str) -> None:
+        """Count a changed file, with what stands for its content."""
+        self.total += 1
+        self.note("file", change.letters, change.path, content)
+        if len(self.files) < MOST_ITEMS:
+            self.files.append(change)
+
+    def behind(self, unpushed: Unpushed) -> None:
+        """Add a ref with commits that are on no remote."""
+        if len(self.unpushed) < MOST_ITEMS:
+            self.unpushed.append(unpushed)
+        else:
+            self.more_unpushed += 1
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `status.work.mounts[]` holds it."""
+        branches = [
+            {
+                "ref": printable(item.ref),
+                "upstream": printable(item.upstream),
+                "ahead": item.ahead,
+                "reason": printable(item.reason),
+            }
+            for item in self.unpushed
+        ]
+        items = [{"path": printable(c.path), "change": c.letters} for c in self.files]
+        words = [*self.failures, *self.hidden]
+        if self.more_unpushed:
+            words.append(f"{self.more_unpushed} more refs have commits that are on no remote")
+        return {
+            "name": printable(self.name),
+            "state": str(self.state),
+            "files": {"total": self.total, "items": items},
+            "branches": branches,
+            "ignored": {"count": self.ignored_count, "bytes": self.ignored_bytes},
+            "message": printable(". ".join(words), MOST_WORDS),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The verdict on all of a session's work after one run."""
+
+    session_uid: str
+    run_id: int
+    trees: Sequence[Evidence]
+
+    @property
+    def state(self) -> WorkState:
+        """The weightiest verdict of any tree."""
+        states = {tree.state for tree in self.trees}
+        weights = (WorkState.UNKNOWN, WorkState.DIRTY, WorkState.UNPUSHED)
+        return next((state for state in weights if state in states), WorkState.CLEAN)
+
+    @property
+    def digest(self) -> str:
+        """Stands for exactly this evidence (settled.md, *Work and approval*).
+
+        That of an Unknown verdict names the run and the reasons too, so that it is used once.
+        """
+        whole = Evidence(name="")
+        whole.note(self.session_uid)
+        for tree in self.trees:
+            whole.note(tree.name, tree.digest.digest())
+            whole.note(*tree.hidden)
+            if not tree.home:
+                whole.note(tree.ignored_count, tree.ignored_bytes)
+        if self.state is WorkState.UNKNOWN:
+            whole.note("run", self.run_id)
+            for tree in self.trees:
+                whole.note(*tree.failures)
+        return f"sha256:{whole.digest.hexdigest()}"
+
+    @property
+    def summary(self) -> str:
+        """The evidence in a few words, for the column UNSAVED."""
+        files = sum(tree.total for tree in self.trees)
+        refs = sum(len(tree.unpushed) + tree.more_unpushed for tree in self.trees)
+        hidden = sum(len(tree.hidden) for tree in self.trees)
+        failed = sum(bool(tree.failures) for tree in self.trees)
+        parts = (
+            _counted(files, "file"),
+            _counted(refs, "ref"),
+            _counted(hidden, "other thing"),
+            f"{failed} not assessed" if failed else "",
+        )
+        return ", ".join(part for part in parts if part)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as `status.work` holds it, but for the time."""
+        return {
+            "state": str(self.state),
+            "digest": self.digest,
+            "runId": self.run_id,
+            "summary": self.summary,
+            "mounts": [tree.to_json() for tree in self.trees],
+        }
+
+
+def _counted(number: int, noun: str) -> str:
+    if not number:
+        return ""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
