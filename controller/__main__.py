@@ -9,6 +9,7 @@ from controller import __version__
 from controller.logs import LogFormat, configure
 from controller.settings import (
     DEFAULT_DOCKER_HOST,
+    DEFAULT_INSPECTOR_IMAGE,
     DEFAULT_RESYNC_SECONDS,
     DEFAULT_RUN_ROOT,
     DEFAULT_STATE_ROOT,
@@ -80,6 +81,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         all_namespaces=options.all_namespaces,
         allow_source=tuple(options.allow_source),
         baseline_allowed="baseline" in options.allow_security,
+        inspector_image=options.inspector_image,
         metrics_port=options.metrics_port,
         log_format=LogFormat(options.log_format),
         kubeconfig=options.kubeconfig,
@@ -187,6 +189,12 @@ def _allowances(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="let sessions ask for spec.security: Baseline (default: Restricted only)",
+    )
+    add(
+        "--inspector-image",
+        default=DEFAULT_INSPECTOR_IMAGE,
+        metavar="IMAGE",
+        help="the image that looks at a session's work, on the engine (default: %(default)s)",
     )
 
 

@@ -10,6 +10,7 @@ from controller.backends.errors import BackendError
 from controller.backends.protocol import Backend
 from controller.index import ManifestIndex
 from controller.logs import event
+from controller.reconcile.facts import ImageFacts
 from controller.reconcile.inventory import Inventory
 
 LOGGER = logging.getLogger(__name__)
@@ -18,8 +19,16 @@ LOGGER = logging.getLogger(__name__)
 class Collector:
     """Collects on one engine."""
 
-    def __init__(self, *, backend: Backend, inventory: Inventory, index: ManifestIndex) -> None:
+    def __init__(
+        self,
+        *,
+        backend: Backend,
+        inventory: Inventory,
+        index: ManifestIndex,
+        inspector_image: str,
+    ) -> None:
         """Compare the listing of `inventory` with the manifests of `index`."""
+        self._inspector_image = inspector_image
         self._backend = backend
         self._inventory = inventory
         self._index = index
@@ -29,14 +38,29 @@ class Collector:
 
         Nothing while a manifest can not be read: it may name any of them (laws 2 and 11).
         """
+        spared = self._inspectors()
         if not self._index.complete():
             return
-        for image_id in self._inventory.pins() - self._index.images():
+        for image_id in self._inventory.pins() - self._index.images() - spared:
             self._attempt("drop pin", image_id)
         for uid in self._inventory.networks() - self._index.uids():
             if self._inventory.holds_container(uid):
                 continue
             self._attempt("remove network", uid)
+
+    def _inspectors(self) -> frozenset[str]:
+        """Keep the inspector's image from being pruned: without it no purge gets past its gate."""
+        try:
+            image = self._backend.image(self._inspector_image)
+            if not isinstance(image, ImageFacts):
+                return frozenset()
+            if not self._inventory.pinned(image.image_id):
+                self._backend.ensure_pin(image.image_id)
+                self._inventory.pin_added(image.image_id)
+        except BackendError as error:
+            event(LOGGER, logging.WARNING, "inspector not pinned", reason=error.reason)
+            return self._inventory.pins()
+        return frozenset({image.image_id})
 
     def _attempt(self, what: str, subject: str) -> None:
         try:

@@ -28,6 +28,7 @@ from controller.reconcile.case import EngineView
 from controller.reconcile.case import Settings as PlanSettings
 from controller.reconcile.engine import HostRecord
 from controller.reconcile.facts import Unknown
+from controller.reconcile.inspection import InspectorSettings
 from controller.reconcile.inventory import Inventory
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.observe import Observer
@@ -147,7 +148,12 @@ class Serving:
             parts.record or _nothing_known(parts.owner, settings.host),
             expected=parts.index.expected,
         )
-        self._collector = Collector(backend=backend, inventory=inventory, index=parts.index)
+        self._collector = Collector(
+            backend=backend,
+            inventory=inventory,
+            index=parts.index,
+            inspector_image=parts.settings.inspector_image,
+        )
         self._reconciler = _reconciler(parts, self.engine, inventory, witnesses)
         self._stream = EngineStream(
             backend=backend,
@@ -294,6 +300,7 @@ def _reconciler(
         cache=parts.cache,
         holds=parts.holds,
         checkpoint=parts.checkpoint,
+        inspector=InspectorSettings(image=settings.inspector_image),
     )
     return Reconciler(
         api=parts.api,

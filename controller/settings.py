@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from controller import __version__
 from controller.logs import LogFormat
 
 DEFAULT_DOCKER_HOST: Final = "unix:///var/run/docker.sock"
 DEFAULT_STATE_ROOT: Final = "/var/lib/sessionkeeper"
 DEFAULT_RUN_ROOT: Final = "/run/sessionkeeper"
 DEFAULT_RESYNC_SECONDS: Final = 60.0
+DEFAULT_INSPECTOR_IMAGE: Final = f"sessionkeeper/inspector:{__version__}"
 
 _DNS_LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _LAST_PORT: Final = 65535
@@ -35,6 +37,7 @@ class Settings:
     all_namespaces: bool = False
     allow_source: tuple[Path, ...] = ()
     baseline_allowed: bool = False
+    inspector_image: str = DEFAULT_INSPECTOR_IMAGE
     metrics_port: int | None = None
     log_format: LogFormat = LogFormat.TEXT
     kubeconfig: Path | None = None

@@ -41,7 +41,6 @@ NOT_YET_SERVED: Mapping[str, str] = {
     "backend.kubernetes": "sessions on a cluster",
     "image.build": "building an image from a role source",
     "sidecars": "sidecars",
-    "discardApproval": "approving the discard of assessed work",
     "restore.acceptDivergence": "resuming on a host repository that has moved on",
     "retention.keepFor": "retention by age",
     "retention.archiveFor": "retention of archives",
@@ -286,6 +285,7 @@ def parse_spec(raw: Mapping[str, Any]) -> SessionSpec:
         exit_policy=reader.read("exitPolicy", ExitPolicy, None),
         restore=_restore(reader),
         security=security,
+        discard_approval=reader.read("discardApproval.evidenceDigest", str, ""),
         ttl_after_purged=reader.read("retention.ttlSecondsAfterPurged", _lifetime, None),
         faults=(),
     )

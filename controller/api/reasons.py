@@ -72,7 +72,13 @@ class Reason(StrEnum):
     ALREADY_PURGED = "AlreadyPurged"
     # work
     NOT_YET_ASSESSED = "NotYetAssessed"
+    ASSESSED = "Assessed"
+    ASSESSING = "Assessing"
+    ASSESSMENT_FAILED = "AssessmentFailed"
+    INSPECTOR_MISSING = "InspectorMissing"
     NOT_BLOCKED = "NotBlocked"
+    APPROVAL_MISSING = "ApprovalMissing"
+    APPROVAL_STALE = "ApprovalStale"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,5 +227,23 @@ EXPLANATIONS: Final[dict[Reason, Explanation]] = {
         "The session was purged and can not come back.", "Create a new session."
     ),
     Reason.NOT_YET_ASSESSED: _why("Unsaved work was not assessed and counts as Unknown.", _NOTHING),
+    Reason.ASSESSED: _why("The work was assessed after its last run.", _NOTHING),
+    Reason.ASSESSING: _why("An inspector is looking at the session's work.", _NOTHING),
+    Reason.ASSESSMENT_FAILED: _why(
+        "The work could not be assessed, so it counts as Unknown and nothing of it is discarded.",
+        "Mend what the message names, then ask again; or look at the work yourself and approve.",
+    ),
+    Reason.INSPECTOR_MISSING: _why(
+        "The engine does not hold the image that assesses work.",
+        "Load the image that --inspector-image names into the engine (`make images`).",
+    ),
+    Reason.APPROVAL_MISSING: _why(
+        "The session holds work that exists nowhere else, and nobody has approved its loss.",
+        "Look at status.work, then approve its digest, or set desiredState to Kept or Running.",
+    ),
+    Reason.APPROVAL_STALE: _why(
+        "The work has changed since the approved evidence was seen.",
+        "Look at status.work again and approve its present digest, or keep the session.",
+    ),
     Reason.NOT_BLOCKED: _why("No purge is waiting for a person.", _NOTHING),
 }

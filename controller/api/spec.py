@@ -93,5 +93,6 @@ class SessionSpec:
     exit_policy: ExitPolicy | None
     restore: RestoreSpec
     security: Security
+    discard_approval: str
     ttl_after_purged: timedelta | None
     faults: tuple[SpecFault, ...]

@@ -111,6 +111,7 @@ class Component(StrEnum):
     NETWORK = "network"
     PIN = "pin"
     SENTINEL = "sentinel"
+    INSPECTOR = "inspector"
 
 
 class ConditionType(StrEnum):

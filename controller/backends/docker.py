@@ -36,11 +36,12 @@ from controller.backends.docker_facts import (
 )
 from controller.backends.docker_idle import Pins, Sentinel, create_named
 from controller.backends.docker_image import Images
+from controller.backends.docker_inspector import Inspectors
 from controller.backends.docker_network import Networks
 from controller.backends.docker_process import Processes
 from controller.backends.docker_request import by_labels, session_body
 from controller.backends.errors import Absent, BackendUnreachable, Conflict, Fault, Refused
-from controller.backends.protocol import BindMount, SessionContainer
+from controller.backends.protocol import BindMount, InspectorContainer, SessionContainer
 from controller.reconcile.facts import (
     ContainerFacts,
     EngineEvent,
@@ -57,6 +58,7 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 # made anew at each later one.
 _FIRST_START_SECONDS: Final = 5.0
 _KILLED: Final = 137
+_OF_SESSIONS: Final = frozenset({Component.SESSION.value, Component.INSPECTOR.value})
 _SETTLING_SECONDS: Final = 0.3
 
 
@@ -71,6 +73,7 @@ class DockerBackend:
         self._images = Images(self._engine, owner)
         self._sentinel = Sentinel(self._engine, owner)
         self._pins = Pins(self._engine, owner)
+        self._inspectors = Inspectors(self._engine, owner)
         self._processes = Processes(self._engine, self._sentinel)
         self._events = Events(self._engine, owner)
         self._settled_ends: set[tuple[str, str]] = set()
@@ -134,7 +137,11 @@ class DockerBackend:
             except Absent:
                 continue
         network_present = bool(self._networks.of_session(client, uid))
-        return SessionOnBackend(containers=tuple(found), network_present=network_present)
+        return SessionOnBackend(
+            containers=tuple(c for c in found if c.component is Component.SESSION),
+            network_present=network_present,
+            inspectors=tuple(c for c in found if c.component is Component.INSPECTOR),
+        )
 
     def _inspect_settled(self, client: Client, container_id: str) -> Json:
         """Inspect a container; one that was just killed under a memory limit, a moment later too.
@@ -152,14 +159,11 @@ class DockerBackend:
         return inspected
 
     def _list(self, client: Client, labels: dict[str, str]) -> list[dict[str, Any]]:
-        wanted = {
-            LABEL_OWNER: self._owner,
-            LABEL_COMPONENT: Component.SESSION.value,
-            **labels,
-        }
+        """List the sessions' containers and their inspectors; the host's own are left out."""
+        wanted = {LABEL_OWNER: self._owner, **labels}
         with translated(Doing.READ, "listing containers"):
             found: list[dict[str, Any]] = client.containers(all=True, filters=by_labels(wanted))
-        return found
+        return [c for c in found if labels_of(c).get(LABEL_COMPONENT) in _OF_SESSIONS]
 
     def image(self, ref: str) -> ImageFacts | ImageAbsent:
         """Look an image up by name or ID, without fetching it."""
@@ -192,7 +196,11 @@ class DockerBackend:
 
     def _leftover(self, container: SessionContainer) -> str | None:
         """Return the labelled container of this very run and recipe, where one is left."""
-        labels = {LABEL_UID: container.uid, LABEL_RUN: str(container.run_id)}
+        labels = {
+            LABEL_UID: container.uid,
+            LABEL_RUN: str(container.run_id),
+            LABEL_COMPONENT: Component.SESSION.value,
+        }
         usable = []
         for listed in self._list(self._engine.reading(), labels):
             if listed["State"] in ("dead", "removing") or listed_container(listed).set_aside:
@@ -288,6 +296,14 @@ class DockerBackend:
     def verify_mounts(self, container_id: str, mounts: tuple[BindMount, ...]) -> MountVerdict:
         """Compare what the running container mounts with the directories meant."""
         return self._processes.verify_mounts(container_id, mounts)
+
+    def start_inspector(self, inspector: InspectorContainer) -> str:
+        """Create and start an inspector."""
+        return self._inspectors.start(inspector)
+
+    def inspection(self, container_id: str) -> bytes:
+        """Return what an inspector printed."""
+        return self._inspectors.output(container_id)
 
     def events(self, since: datetime) -> Iterator[EngineEvent | None]:
         """Yield None when the subscription stands, then the events of owned containers."""

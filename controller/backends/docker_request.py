@@ -20,7 +20,7 @@ from controller.api.names import (
 )
 from controller.api.vocabulary import Component
 from controller.backends.pause import PAUSE_PATH
-from controller.backends.protocol import BindMount, SessionContainer
+from controller.backends.protocol import BindMount, InspectorContainer, SessionContainer
 
 Body = dict[str, Any]
 
@@ -32,6 +32,9 @@ _NO_LOG: Final[Body] = {"Type": "none", "Config": {}}
 _HOSTNAME_LENGTH: Final = 63
 # A session that forks without end is stopped before it takes its host along.
 PIDS_LIMIT: Final = 4096
+INSPECTOR_MEMORY: Final = 1 << 30
+_INSPECTOR_TMP: Final = 512 << 20
+_INSPECTOR_PIDS: Final = 256
 # Large enough for a directory of its own, too small to hold anything.
 _EMPTY_BYTES: Final = 65536
 
@@ -141,6 +144,46 @@ def hostname(name: str) -> str:
     """Return the session's name as a host name, the same for every run of it."""
     letters = "".join(char if char.isalnum() and char.isascii() else "-" for char in name)
     return letters[:_HOSTNAME_LENGTH].strip("-") or "session"
+
+
+def inspector_body(inspector: InspectorContainer, *, owner: str) -> Body:
+    """Return the body of a throw-away container that assesses a session's work (law 14)."""
+    labels = session_labels(
+        owner,
+        uid=inspector.uid,
+        namespace=inspector.namespace,
+        name=inspector.name,
+        component=Component.INSPECTOR,
+    )
+    return {
+        "Image": inspector.image,
+        "Entrypoint": list(inspector.command),
+        "Cmd": [],
+        "User": inspector.user,
+        "WorkingDir": "/",
+        "Labels": {
+            **labels,
+            LABEL_RUN: str(inspector.run_id),
+            LABEL_RECIPE: inspector.request_hash,
+        },
+        "Healthcheck": NO_HEALTH_CHECK,
+        "NetworkDisabled": True,
+        "HostConfig": {
+            "AutoRemove": False,
+            "RestartPolicy": {"Name": "no"},
+            "NetworkMode": "none",
+            "Mounts": [bind(mount) for mount in inspector.mounts],
+            "ReadonlyRootfs": True,
+            "Tmpfs": {"/tmp": f"rw,nosuid,nodev,noexec,mode=1777,size={_INSPECTOR_TMP}"},  # noqa: S108
+            "Memory": INSPECTOR_MEMORY,
+            "MemorySwap": INSPECTOR_MEMORY,
+            "PidsLimit": _INSPECTOR_PIDS,
+            "Privileged": False,
+            "CapDrop": ["ALL"],
+            "SecurityOpt": ["no-new-privileges:true"],
+            "LogConfig": {"Type": "json-file", "Config": {"max-size": "4m", "max-file": "1"}},
+        },
+    }
 
 
 def sentinel_body(owner: str, image_id: str) -> Body:

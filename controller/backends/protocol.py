@@ -68,6 +68,26 @@ class SessionContainer:
     ports: tuple[PublishedPort, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InspectorContainer:
+    """A throw-away container of ours that looks at a session's work (law 14).
+
+    It has the session's own identity and nothing else: no network, no capability, a root that is
+    read-only, `mounts` that it may only read, bounded memory, processes and output. `request_hash`
+    names what it was asked.
+    """
+
+    uid: str
+    namespace: str
+    name: str
+    run_id: int
+    request_hash: str
+    image: str
+    user: str
+    mounts: tuple[BindMount, ...]
+    command: tuple[str, ...]
+
+
 class Backend(Protocol):
     """A Docker engine or a cluster, as the core sees it."""
 
@@ -167,6 +187,14 @@ class Backend(Protocol):
 
     def verify_mounts(self, container_id: str, mounts: tuple[BindMount, ...]) -> MountVerdict:
         """Compare what the running container mounts with the directories meant (law 17)."""
+        ...
+
+    def start_inspector(self, inspector: InspectorContainer) -> str:
+        """Create and start an inspector; return its ID. Raises Refused: ImageMissing (SPEC)…"""
+        ...
+
+    def inspection(self, container_id: str) -> bytes:
+        """Return what an inspector that has ended printed, up to a limit."""
         ...
 
     def events(self, since: datetime) -> Iterator[EngineEvent | None]:

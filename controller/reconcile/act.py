@@ -23,9 +23,11 @@ from controller.reconcile import actions
 from controller.reconcile.actions import Action
 from controller.reconcile.case import EffectFailed, FaultKind
 from controller.reconcile.containers import mounts_of, session_container
+from controller.reconcile.inspection import InspectorSettings, inspector_container, request_of
 from controller.reconcile.inventory import Inventory
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.witnesses import Witnesses
+from controller.reconcile.work import to_status
 from controller.sessions import SessionCache
 from controller.workspace.instances import InstanceStore, StorageFault
 from controller.workspace.rundir import AgentConfig, RunDirectories
@@ -62,6 +64,7 @@ class Effects:
         cache: SessionCache,
         holds: Callable[[], bool],
         checkpoint: Checkpoint,
+        inspector: InspectorSettings,
     ) -> None:
         """Act through these; `checkpoint` is called before and after each effect by its name."""
         self._api = api
@@ -73,6 +76,7 @@ class Effects:
         self._cache = cache
         self._holds = holds
         self._checkpoint = checkpoint
+        self._inspector = inspector
 
     def perform(
         self, action: Action, *, uid: str, body: Mapping[str, Any] | None, manifest: Manifest | None
@@ -206,6 +210,22 @@ class Effects:
         self._witnesses.stopping(action.container_id)
         self._backend.stop(action.container_id, grace_seconds=action.grace_seconds)
 
+    def start_inspector(self, action: actions.StartInspector, manifest: Manifest) -> None:
+        """Write down what is asked, and start the inspector that answers it."""
+        if manifest.recipe is None:
+            raise ValueError("a session without a recipe holds no work")
+        text = request_of(manifest, manifest.recipe, self._inspector)
+        self._store.write_request(manifest.uid, text)
+        self._backend.start_inspector(
+            inspector_container(
+                manifest,
+                manifest.recipe,
+                subject=action.subject,
+                settings=self._inspector,
+                store=self._store,
+            )
+        )
+
     def pin_image(self, action: actions.PinImage) -> None:
         """Pin an image and note that it is."""
         self._backend.ensure_pin(action.image_id)
@@ -222,7 +242,7 @@ class Effects:
             "name": metadata.get("name") or (manifest.name if manifest else None),
             "spec": (body or {}).get("spec"),
             "status": (body or {}).get("status"),
-            "work": "Unknown",
+            "work": to_status(manifest.work) if manifest and manifest.work else "not assessed",
         }
         self._store.archive(uid, record)
 
@@ -252,6 +272,7 @@ _EFFECTS: Mapping[type[Any], Effect] = {
     actions.RemoveContainer: lambda e, a, _u, _b, _m: e._backend.remove(a.container_id),
     actions.RemoveNetwork: lambda e, _a, u, _b, _m: e._backend.remove_network(u),
     actions.RemoveRunDirectory: lambda e, _a, u, _b, _m: e._run_directories.remove(u),
+    actions.StartInspector: lambda e, a, _u, _b, m: e.start_inspector(a, _need(m)),
     actions.PinImage: lambda e, a, _u, _b, _m: e.pin_image(a),
     actions.RemoveInstance: lambda e, _a, u, _b, _m: e._store.remove(u),
     actions.ArchiveInstance: lambda e, _a, u, b, m: e.archive_instance(u, b, m),

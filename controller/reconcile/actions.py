@@ -111,6 +111,14 @@ class RemoveRunDirectory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StartInspector:
+    """Have a throw-away container look at the session's work; `subject` names what is there."""
+
+    run_id: int
+    subject: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PinImage:
     """Keep the recorded image from being pruned."""
 
@@ -143,6 +151,7 @@ Action = (
     | RemoveContainer
     | RemoveNetwork
     | RemoveRunDirectory
+    | StartInspector
     | PinImage
     | RemoveInstance
     | ArchiveInstance

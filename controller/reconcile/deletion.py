@@ -94,4 +94,5 @@ def _last_step(manifest: Manifest | None) -> Action:
     if manifest is None:
         return ArchiveInstance()
     purged = manifest.phase is Phase.PURGING and manifest.destroy_recorded
+    purged = purged and not manifest.automatic
     return RemoveInstance() if purged or manifest.ready_run == 0 else ArchiveInstance()

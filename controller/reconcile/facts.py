@@ -111,10 +111,14 @@ class ProcessVerdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionOnBackend:
-    """Everything of one session that the backend holds: containers and its own network."""
+    """Everything of one session that the backend holds: containers and its own network.
+
+    `inspectors` are containers of ours that assess its work; `containers` are the session's own.
+    """
 
     containers: tuple[ContainerFacts, ...]
     network_present: bool
+    inspectors: tuple[ContainerFacts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,9 +9,10 @@ from dataclasses import replace
 from datetime import timedelta
 
 from controller.api.reasons import Reason
-from controller.api.vocabulary import Cause, DesiredState, Phase, Rung
+from controller.api.vocabulary import Cause, DesiredState, Phase, Rung, WorkState
 from controller.reconcile.actions import (
     Action,
+    ArchiveInstance,
     DeleteObject,
     PinImage,
     RecordDecision,
@@ -19,8 +20,10 @@ from controller.reconcile.actions import (
     RemoveInstance,
     RemoveNetwork,
     RemoveRunDirectory,
+    StartInspector,
     StopContainer,
 )
+from controller.reconcile.assessing import assess, gate
 from controller.reconcile.case import Case
 from controller.reconcile.facts import ContainerState, ImageAbsent
 from controller.reconcile.manifest import Manifest
@@ -57,11 +60,17 @@ def begin_keeping(
     )
 
 
-def begin_purging(case: Case, manifest: Manifest) -> Plan:
-    """Start to purge a session."""
+def begin_purging(case: Case, manifest: Manifest, *, automatic: bool = False) -> Plan:
+    """Start to purge a session; `automatic` if its policy decided, which the spec is yet to say."""
     record = replace(
-        faultless(manifest), destroy_recorded=False, desired=DesiredState.PURGED, before=None
+        faultless(manifest),
+        destroy_recorded=False,
+        desired=DesiredState.PURGED,
+        before=None,
+        automatic=automatic,
     )
+    if automatic:
+        record = decide(case, record, DesiredState.PURGED)
     return Plan(
         manifest=move(case, record, Phase.PURGING, cause=manifest.cause, message=manifest.message),
         again=True,
@@ -81,12 +90,16 @@ def free_runtime(case: Case) -> tuple[Action, ...]:
     """Remove what a kept session does not need: containers, network, run directory.
 
     Empty only when all of it was observed to be absent. A container that is being removed, or
-    that the engine calls dead, is neither: it keeps this from being empty (case C03).
+    that the engine calls dead, is neither: it keeps this from being empty (case C03). An inspector
+    that is left goes too.
     """
     backend = on_backend(case)
-    actions: list[Action] = [
-        RemoveContainer(container_id=c.container_id) for c in backend.containers
-    ]
+    actions: list[Action] = []
+    for inspector in backend.inspectors:
+        if inspector.state in LIVE:
+            actions.append(StopContainer(container_id=inspector.container_id, grace_seconds=0))
+        actions.append(RemoveContainer(container_id=inspector.container_id))
+    actions += [RemoveContainer(container_id=c.container_id) for c in backend.containers]
     if backend.network_present:
         actions.append(RemoveNetwork())
     if case.run_directory_present:
@@ -105,6 +118,8 @@ def plan_keeping(case: Case, manifest: Manifest) -> Plan:
     if wanted is DesiredState.PURGED and not manifest.destroy_recorded:
         return begin_purging(case, manifest)
     waiting = _settle(case, manifest)
+    if waiting is None and not manifest.destroy_recorded:
+        waiting = assess(case, manifest)
     if waiting is not None:
         return waiting
     if not manifest.destroy_recorded:
@@ -138,8 +153,9 @@ def _record_decision(case: Case, manifest: Manifest) -> Plan | None:
 
 def _settle(case: Case, manifest: Manifest) -> Plan | None:
     """Wait for what is under way: an effect that was refused, a removal in progress, a stop."""
-    if case.failure is not None:
-        return _slowly(case, with_fault(manifest, case.failure.reason, case.failure.message))
+    failure = case.failure
+    if failure is not None and failure.action != StartInspector.__name__:
+        return _slowly(case, with_fault(manifest, failure.reason, failure.message))
     busy = [
         c
         for c in on_backend(case).containers
@@ -205,19 +221,42 @@ def _take_back(case: Case, manifest: Manifest) -> Plan:
 
 
 def plan_purging(case: Case, manifest: Manifest) -> Plan:
-    """Free everything of a session that its person discarded."""
+    """Free everything of a session that its person, or its exit policy, discarded.
+
+    The gate is passed twice: before the record past recall, and after the last container is
+    proven absent, so that nothing written in between is lost unseen (law 5).
+    """
+    decision = _record_decision(case, manifest)
+    if decision is not None:
+        return decision
     wanted = desired_state(case, manifest)
     if wanted is DesiredState.RUNNING and not manifest.destroy_recorded:
         return _take_back(case, manifest)
     if wanted is DesiredState.KEPT and not manifest.destroy_recorded:
         return begin_keeping(case, manifest, cause=Cause.OPERATOR_KEPT)
-    waiting = _settle(case, manifest)
+    waiting = _settle(case, manifest) or assess(case, manifest) or _gated(case, manifest)
     if waiting is not None:
         return waiting
     if not manifest.destroy_recorded:
         return _record_destroy(case, manifest)
     actions = free_runtime(case)
-    return _acting(case, manifest, actions or (RemoveInstance(),))
+    if actions:
+        return _acting(case, manifest, actions)
+    last = ArchiveInstance() if manifest.automatic else RemoveInstance()
+    return _acting(case, manifest, (last,))
+
+
+def _gated(case: Case, manifest: Manifest) -> Plan | None:
+    """A purge that nobody asked for never discards Unknown; one that a person wants waits."""
+    if manifest.automatic:
+        if manifest.work is None or manifest.work.work.state is not WorkState.UNKNOWN:
+            return None
+        message = f"Its policy is Clean and its work is Unknown: {manifest.work.work.message}"
+        return begin_keeping(case, manifest, cause=Cause.CLEAN_EXIT, message=message, decided=True)
+    blocked = gate(case, manifest)
+    if blocked is None:
+        return None
+    return Plan(manifest=replace(manifest, destroy_recorded=False), hold=blocked)
 
 
 def plan_purged(case: Case, manifest: Manifest) -> Plan:

@@ -101,7 +101,17 @@ def _alive(case: Case, manifest: Manifest, container: ContainerFacts) -> Plan:
 
 
 def _tidy(case: Case, manifest: Manifest, container: ContainerFacts) -> tuple[Action, ...]:
-    """What can only be done once the new run is Ready: pin its image, drop what it replaced."""
+    """What can only be done once the new run is Ready: pin its image, drop what it replaced.
+
+    An inspector that a keep or purge left when it was taken back is of no use any more.
+    """
+    inspectors = on_backend(case).inspectors
+    useless = tuple(
+        StopContainer(container_id=c.container_id, grace_seconds=0)
+        if c.state in LIVE
+        else RemoveContainer(container_id=c.container_id)
+        for c in inspectors
+    )
     replaced = tuple(
         RemoveContainer(container_id=c.container_id)
         for c in on_backend(case).containers
@@ -115,8 +125,8 @@ def _tidy(case: Case, manifest: Manifest, container: ContainerFacts) -> tuple[Ac
         if c.container_id != container.container_id and c.state in LIVE
     )
     if manifest.recipe is not None and not case.image_pinned and not case_image_gone(case):
-        return (PinImage(image_id=manifest.recipe.image_id), *stray, *replaced)
-    return (*stray, *replaced)
+        return (PinImage(image_id=manifest.recipe.image_id), *useless, *stray, *replaced)
+    return (*useless, *stray, *replaced)
 
 
 def case_image_gone(case: Case) -> bool:
@@ -216,20 +226,31 @@ def exit_policy(case: Case) -> ExitPolicy:
 
 
 def _clean_exit(case: Case, manifest: Manifest, end: End) -> Plan:
-    """A clean exit is kept under every policy as long as nothing has assessed its work (law 2)."""
+    """What the exit policy says of a clean exit (design.md 6, rows J1 and J2).
+
+    Nobody is there to ask, so Ask keeps. Clean archives and purges, unless nobody watched the end
+    (settled.md, *Unwatched ends*) or the work turns out to be Unknown.
+    """
     policy = exit_policy(case)
+    if policy is ExitPolicy.CLEAN and end.watched:
+        record = _decided(manifest, DesiredState.PURGED, DecidedBy.POLICY)
+        record = replace(record, cause=end.cause, message=end.message)
+        return begin_purging(case, record, automatic=True)
     by_policy = policy is ExitPolicy.KEEP
     decided_by = DecidedBy.POLICY if by_policy else DecidedBy.DEFAULT
-    if manifest.exit is not None:
-        manifest = replace(
-            manifest,
-            exit=replace(manifest.exit, decision=DesiredState.KEPT, decided_by=decided_by),
-        )
     cause = Cause.POLICY_KEPT if by_policy else Cause.CLEAN_EXIT
     message = end.message
     if policy is ExitPolicy.CLEAN:
-        message += " Its work was not assessed, so it is kept although its policy is Clean."
-    return begin_keeping(case, manifest, cause=cause, message=message, decided=True)
+        message += " Nobody watched this end, so it is kept although its policy is Clean."
+    record = _decided(manifest, DesiredState.KEPT, decided_by)
+    return begin_keeping(case, record, cause=cause, message=message, decided=True)
+
+
+def _decided(manifest: Manifest, decision: DesiredState, decided_by: DecidedBy) -> Manifest:
+    if manifest.exit is None:
+        return manifest
+    exit_record = replace(manifest.exit, decision=decision, decided_by=decided_by)
+    return replace(manifest, exit=exit_record)
 
 
 def plan_exited(case: Case, manifest: Manifest) -> Plan:

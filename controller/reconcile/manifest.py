@@ -15,6 +15,7 @@ from controller.api.reasons import Reason
 from controller.api.spec import Identity
 from controller.api.vocabulary import Cause, DecidedBy, DesiredState, Phase, Rung
 from controller.reconcile.recipe import Recipe
+from controller.reconcile.work import WorkRecord
 
 MANIFEST_VERSION = 1
 HISTORY_LENGTH = 20
@@ -120,7 +121,8 @@ class Manifest:
     `before` is the phase that a restore in progress came from, `ready_run` the last run whose
     process was started, `retried_run` the last run of which a person's retry was begun,
     `destroy_recorded` that freeing or removing has been decided past recall, `released` that the
-    object was deleted while something of it remained.
+    object was deleted while something of it remained, `automatic` that a purge was decided by a
+    policy and by no person, `work` the last verdict on unsaved work.
     """
 
     uid: str
@@ -148,6 +150,8 @@ class Manifest:
     restore: RestoreRecord = RestoreRecord()
     destroy_recorded: bool = False
     released: bool = False
+    automatic: bool = False
+    work: WorkRecord | None = None
     transitioned_at: datetime | None = None
     history: tuple[Transition, ...] = ()
 

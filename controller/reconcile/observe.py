@@ -16,6 +16,7 @@ from controller.api.vocabulary import Phase, Security
 from controller.backends.errors import Absent, BackendError
 from controller.backends.protocol import Backend
 from controller.enginewatch import EngineWatch
+from controller.reconcile import inspection
 from controller.reconcile.case import (
     NOT_ASKED,
     Case,
@@ -42,11 +43,13 @@ from controller.reconcile.manifest import Manifest
 from controller.reconcile.session import session_object
 from controller.reconcile.steps import LIVE, mark_of
 from controller.reconcile.witnesses import Witnesses
+from controller.reconcile.work import Work
 from controller.workspace.instances import InstanceStore
 from controller.workspace.rundir import RunDirectories
 from controller.workspace.sources import SourcePolicy
 
 _LAUNCHING = frozenset({Phase.PENDING, Phase.STARTING})
+_ASSESSING = frozenset({Phase.KEEPING, Phase.PURGING})
 _ASKS_IMAGE = frozenset({Phase.RUNNING, Phase.KEEPING, Phase.KEPT, Phase.RESTORING, Phase.EXITED})
 
 
@@ -119,6 +122,7 @@ class Observer:
             refused=self._refused(session, record),
             mounts=self._mounts(record, live),
             process=self._probe(engine, live),
+            inspection=self._inspection(record, backend),
             run_directory_present=self._run_directories.present(uid),
             witness=self._witnessed(backend),
             failure=failure,
@@ -219,6 +223,17 @@ class Observer:
         if verdict is ProcessVerdict.ALIVE:
             self._probed[live.container_id] = seen
         return verdict
+
+    def _inspection(
+        self, manifest: Manifest | None, backend: SessionOnBackend | Unknown
+    ) -> Work | Unknown | NotAsked:
+        if manifest is None or manifest.phase not in _ASSESSING or isinstance(backend, Unknown):
+            return NOT_ASKED
+        try:
+            found = inspection.found(self._backend, backend, manifest.run_id)
+        except BackendError:
+            return NOT_ASKED
+        return NOT_ASKED if found is None else found
 
     def _witnessed(self, backend: SessionOnBackend | Unknown) -> dict[str, Witness]:
         if isinstance(backend, Unknown):

@@ -5,7 +5,6 @@ here reads an old status but for the times at which conditions last changed.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -16,14 +15,15 @@ from controller.api.vocabulary import (
     ConditionType,
     DesiredState,
     Phase,
-    WorkState,
 )
 from controller.reconcile.case import Case
+from controller.reconcile.condition import Condition
 from controller.reconcile.facts import ImageAbsent, SessionOnBackend
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.recipe import Recipe
 from controller.reconcile.specdrift import spec_verdict
 from controller.reconcile.steps import Hold, Plan, desired_state, find
+from controller.reconcile.workreport import purge_blocked, work_assessed, work_status
 
 _MESSAGE_LENGTH = 1024
 _WORDS_LENGTH = 32768
@@ -35,16 +35,6 @@ _REACHED = {
     DesiredState.KEPT: Phase.KEPT,
     DesiredState.PURGED: Phase.PURGED,
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Condition:
-    """One condition before its times are known."""
-
-    type: ConditionType
-    status: ConditionStatus
-    reason: Reason
-    message: str
 
 
 def status_of(case: Case, plan: Plan, previous: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,11 +60,19 @@ def status_of(case: Case, plan: Plan, previous: Mapping[str, Any]) -> dict[str, 
     status.setdefault("phase", str(Phase.PENDING))
     status.setdefault("runId", session.status_run_id)
     status["resumable"] = resumable(case, manifest)
-    status["work"] = {"state": str(WorkState.UNKNOWN), "summary": "not assessed"}
+    status["work"] = _work(manifest, previous)
     name = _container_name(case, manifest)
     if name:
         status["containerName"] = name
     return status
+
+
+def _work(manifest: Manifest | None, previous: Mapping[str, Any]) -> dict[str, Any]:
+    """The last verdict; of what was purged it stays in the status, for there is no record more."""
+    known = previous.get("work")
+    if manifest is not None and manifest.phase is Phase.PURGED and isinstance(known, dict):
+        return known
+    return work_status(manifest)
 
 
 def resumable(case: Case, manifest: Manifest | None) -> bool:
@@ -235,13 +233,8 @@ def _conditions(case: Case, plan: Plan, manifest: Manifest | None) -> Sequence[C
         _restorable(case, manifest),
         _backend(hold),
         spec_verdict_condition(case, manifest),
-        Condition(
-            type=ConditionType.WORK_ASSESSED,
-            status=ConditionStatus.FALSE,
-            reason=Reason.NOT_YET_ASSESSED,
-            message="This release does not assess unsaved work; it counts as Unknown.",
-        ),
-        _purge_blocked(manifest, hold),
+        work_assessed(manifest),
+        purge_blocked(manifest, hold),
     )
 
 
@@ -347,21 +340,6 @@ def _backend(hold: Hold | None) -> Condition:
         status=_bool(not silent),
         reason=hold.reason if hold is not None and silent else Reason.BACKEND_ANSWERS,
         message=hold.message if hold is not None and silent else "",
-    )
-
-
-def _purge_blocked(manifest: Manifest | None, hold: Hold | None) -> Condition:
-    kind = ConditionType.PURGE_BLOCKED
-    purging = manifest is not None and manifest.phase is Phase.PURGING
-    if purging and hold is not None and hold.reason is Reason.STATUS_NOT_PERSISTED:
-        return Condition(
-            type=kind, status=ConditionStatus.TRUE, reason=hold.reason, message=hold.message
-        )
-    return Condition(
-        type=kind,
-        status=ConditionStatus.FALSE,
-        reason=Reason.NOT_BLOCKED,
-        message="A purge happens when desiredState is set to Purged.",
     )
 
 

@@ -3,6 +3,7 @@
     <state root>/host.json                  whose state root this is; without it nothing is believed
     <state root>/sessions/<uid>/manifest.json
     <state root>/sessions/<uid>/home/       mounted into the session
+    <state root>/sessions/<uid>/requests/   what an inspector is asked
     <state root>/archive/<uid>[-n]/         what deletions moved here, with record.json
 
 No name of a directory is under a session's control: a UID is checked to be one before it becomes
@@ -27,6 +28,7 @@ from controller.workspace.trees import remove_tree
 _MANIFEST: Final = "manifest.json"
 _MANIFEST_LIMIT: Final = 4 * 1024 * 1024
 HOME: Final = "home"
+REQUESTS: Final = "requests"
 
 
 class StorageFault(Exception):
@@ -143,6 +145,19 @@ class InstanceStore:
             os.chown(home, int(owner), int(group or owner), follow_symlinks=False)
         except OSError as error:
             raise storage_fault(error, home) from error
+
+    def requests(self, uid: str) -> Path:
+        """Return the directory that holds what an inspector is asked."""
+        return self.directory(uid) / REQUESTS
+
+    def write_request(self, uid: str, text: str) -> None:
+        """Write down what an inspector is asked; any user of a container may read it."""
+        directory = self.requests(uid)
+        try:
+            directory.mkdir(mode=0o755, exist_ok=True)
+            write_durably(directory / "request.json", text, mode=0o644)
+        except OSError as error:
+            raise storage_fault(error, directory) from error
 
     def remove(self, uid: str) -> None:
         """Remove a session's directory, the manifest last, so that a crash leaves it honest.

@@ -4,16 +4,18 @@ Whatever ends with an engine, or is found ended by one that returns, is stamped 
 sentinel's own end and its next start; what ended before keeps its stamp and its code.
 """
 
+import hashlib
 import itertools
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
 from controller.api.reasons import Reason
-from controller.api.vocabulary import Component
+from controller.api.vocabulary import Component, WorkState
 from controller.backends.errors import Absent, BackendUnreachable, Conflict, Fault, Refused
-from controller.backends.protocol import BindMount, SessionContainer
+from controller.backends.protocol import BindMount, InspectorContainer, SessionContainer
 from controller.reconcile.facts import (
     ContainerFacts,
     ContainerState,
@@ -28,6 +30,7 @@ from controller.reconcile.facts import (
 from controller.reconcile.steps import LIVE
 
 IMAGE = "sha256:image"
+INSPECTOR, INSPECTOR_IMAGE = "inspector", "sha256:inspector"
 SECOND = timedelta(seconds=1)
 
 
@@ -66,6 +69,15 @@ class Container:
 
 
 @dataclass(slots=True)
+class Inspector:
+    """A container of ours that looked at a session's work, and what it printed."""
+
+    facts: ContainerFacts
+    uid: str
+    printed: bytes
+
+
+@dataclass(slots=True)
 class Holdings:
     """What one data directory of an engine holds; another engine has another one."""
 
@@ -73,9 +85,15 @@ class Holdings:
     containers: dict[str, Container] = field(default_factory=dict)
     networks: set[str] = field(default_factory=set)
     pins: set[str] = field(default_factory=set)
-    images: set[str] = field(default_factory=lambda: {IMAGE})
+    images: set[str] = field(default_factory=lambda: {IMAGE, INSPECTOR_IMAGE})
+    inspectors: dict[str, Inspector] = field(default_factory=dict)
     sentinel: datetime | None = None
     sentinel_ended: datetime | None = None
+
+
+def digest_of(uid: str, state: WorkState, seen: str) -> str:
+    """Stands for exactly this evidence."""
+    return f"sha256:{hashlib.sha256(f'{uid} {state} {seen}'.encode()).hexdigest()}"
 
 
 class SimulatedEngine:
@@ -95,6 +113,7 @@ class SimulatedEngine:
         self.silences: list[str] = []
         self.made: list[SessionContainer] = []
         self.emit, self.removing = emit, removing
+        self.verdict: Callable[[str], tuple[WorkState, str]] = lambda _: (WorkState.CLEAN, "")
         self._numbers = itertools.count(1)
 
     @property
@@ -145,6 +164,8 @@ class SimulatedEngine:
         found: dict[str, tuple[ContainerFacts, ...]] = {}
         for container in self.containers.values():
             found[container.uid] = (*found.get(container.uid, ()), container.facts)
+        for inspector in self.held.inspectors.values():
+            found[inspector.uid] = (*found.get(inspector.uid, ()), inspector.facts)
         return found
 
     def networks(self) -> frozenset[str]:
@@ -154,10 +175,15 @@ class SimulatedEngine:
     def observe(self, uid: str) -> SessionOnBackend:
         self._ask()
         found = tuple(c.facts for c in self.of(uid))
-        return SessionOnBackend(containers=found, network_present=uid in self.held.networks)
+        looking = tuple(i.facts for i in self.held.inspectors.values() if i.uid == uid)
+        return SessionOnBackend(
+            containers=found, network_present=uid in self.held.networks, inspectors=looking
+        )
 
     def image(self, ref: str) -> ImageFacts | ImageAbsent:
         self._ask()
+        if ref == INSPECTOR:
+            return ImageFacts(image_id=INSPECTOR_IMAGE, digest="", user="")
         if IMAGE not in self.held.images:
             return ImageAbsent(ref=ref)
         return ImageFacts(image_id=IMAGE, digest="", user="1000")
@@ -253,6 +279,41 @@ class SimulatedEngine:
         self.started(container_id)
         self._silent("after")
 
+    def start_inspector(self, inspector: InspectorContainer) -> str:
+        self._effect()
+        container_id = f"i{next(self._numbers)}"
+        facts = ContainerFacts(
+            container_id=container_id,
+            name=f"sk-{inspector.uid}-inspector",
+            component=Component.INSPECTOR,
+            run_id=inspector.run_id,
+            recipe_hash=inspector.request_hash,
+            state=ContainerState.EXITED,
+            exit_code=0,
+            oom_killed=False,
+            error="",
+            started_at=self.now,
+            finished_at=self.now,
+            image_id=INSPECTOR_IMAGE,
+        )
+        state, seen = self.verdict(inspector.uid)
+        printed = {
+            "state": str(state),
+            "digest": digest_of(inspector.uid, state, seen),
+            "runId": inspector.run_id,
+            "summary": seen,
+            "mounts": [],
+        }
+        self.held.inspectors[container_id] = Inspector(
+            facts=facts, uid=inspector.uid, printed=json.dumps(printed).encode()
+        )
+        self._silent("after")
+        return container_id
+
+    def inspection(self, container_id: str) -> bytes:
+        self._ask()
+        return self.held.inspectors[container_id].printed
+
     def stop(self, container_id: str, *, grace_seconds: int) -> None:
         del grace_seconds
         self._effect()
@@ -262,6 +323,9 @@ class SimulatedEngine:
 
     def remove(self, container_id: str) -> None:
         self._effect()
+        if self.held.inspectors.pop(container_id, None) is not None:
+            self._silent("after")
+            return
         container = self.containers.get(container_id)
         if container is None:
             return

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from controller.api.vocabulary import DesiredState, Phase
+from controller.api.vocabulary import DesiredState, Phase, WorkState
 from controller.backends.errors import Fault
 from controller.reconcile.facts import ContainerState
 from tests.model.engine import IMAGE, Container, Going, Truth
@@ -199,9 +199,10 @@ class Rules(RuleBasedStateMachine):
             if not container.live:
                 self.forget_work_in(container)
                 self.world.engine.destroyed(container_id)
+        held.inspectors.clear()
         used = {container.uid for container in held.containers.values()}
         held.networks &= used
-        if not used and not held.pins:
+        if not used and IMAGE not in held.pins:
             held.images.discard(IMAGE)
 
     @engine_is
@@ -214,6 +215,23 @@ class Rules(RuleBasedStateMachine):
         self.world.engine.now += SECONDS
         what()
         self.world.engine.now += SECONDS
+
+    @anything_applied
+    @rule(data=st.data(), state=st.sampled_from(WorkState))
+    def work_becomes(self, data: st.DataObject, state: WorkState) -> None:
+        """What a look at the work will say from now on."""
+        self.world.states[self.one(data)] = state
+
+    @anything_applied
+    @rule(data=st.data())
+    def discard_approved(self, data: st.DataObject) -> None:
+        """A person has seen the evidence in the status."""
+        key = self.one(data)
+        body = self.world.body(key)
+        digest = ((body or {}).get("status", {}).get("work") or {}).get("digest")
+        if body is not None and digest:
+            self.world.approvals.setdefault(key, set()).add(digest)
+            self.world.api.person_patches(key[0], discardApproval={"evidenceDigest": digest})
 
     # Processes
 

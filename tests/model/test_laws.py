@@ -1,6 +1,7 @@
 """The laws, held over what any order of faults, crashes and people can do to some sessions."""
 
 import os
+from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -8,7 +9,7 @@ from hypothesis.stateful import invariant, precondition, rule
 
 from controller.api.parsing import parse_spec
 from controller.api.reasons import Reason
-from controller.api.vocabulary import Cause, DesiredState, Phase
+from controller.api.vocabulary import Cause, DesiredState, Phase, WorkState
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.restoring import WRITABLE_LAYER
 from controller.reconcile.steps import mark_of
@@ -110,6 +111,11 @@ class SessionMachine(Rules):
             if known is not None and known[0] == record.ready_run:
                 assert known[1] == record.cause, f"{key}: {known} became {record.cause}"
             self.causes[key] = (record.ready_run, record.cause)
+
+    @invariant()
+    def law_05_nothing_goes_unseen(self) -> None:
+        """Work that is not clean is removed only as a person saw it."""
+        assert self.world.unseen == []
 
     @invariant()
     def law_06_one_live_container(self) -> None:
@@ -246,6 +252,8 @@ class SessionMachine(Rules):
 
     def _as_wanted(self, key: str) -> None:
         uid, body = self.world.uids[key], self.world.body(key)
+        inspectors = [i.uid for i in self.world.engine.held.inspectors.values()]
+        assert uid not in inspectors, "law 10"
         if body is None:
             assert self.world.engine.of(uid) == [], "law 13"
             assert not self.world.directory(key).exists(), "law 13"
@@ -256,7 +264,9 @@ class SessionMachine(Rules):
         ):
             return
         desired = body["spec"].get("desiredState")
-        if DesiredState.PURGED in (desired, status["phase"]):
+        if status["phase"] == Phase.PURGING and self._blocked(status):
+            assert self.world.states[key] is not WorkState.CLEAN, status
+        elif DesiredState.PURGED in (desired, status["phase"]):
             assert status["phase"] == Phase.PURGED, status
         elif status["phase"] == Phase.KEPT or desired == DesiredState.KEPT:
             assert status["phase"] == Phase.KEPT, status
@@ -264,6 +274,10 @@ class SessionMachine(Rules):
             self._nothing_runs(key)
         elif status["phase"] != Phase.RUNNING:
             self._held_for_a_cause(key, body)
+
+    def _blocked(self, status: dict[str, Any]) -> bool:
+        blocked = next(c for c in status["conditions"] if c["type"] == "PurgeBlocked")
+        return bool(blocked["status"] == "True")
 
     def _held_for_a_cause(self, key: str, body: dict[str, object]) -> None:
         """A session that is wanted and does not run was ended by itself or its person's hand."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from controller.api.reasons import Reason
-from controller.api.vocabulary import Phase
+from controller.api.vocabulary import Phase, WorkState
 from controller.apiserver import ApiError
 from controller.collector import Collector
 from controller.enginewatch import EngineWatch, read_record, write_record
@@ -21,6 +21,7 @@ from controller.reconcile.case import EngineView
 from controller.reconcile.case import Settings as PlanSettings
 from controller.reconcile.engine import HostRecord
 from controller.reconcile.facts import EngineEvent, Unknown
+from controller.reconcile.inspection import InspectorSettings
 from controller.reconcile.inventory import Inventory
 from controller.reconcile.manifest import Manifest, ProcessMark, Seen, from_json
 from controller.reconcile.observe import Observer
@@ -32,7 +33,16 @@ from controller.workspace.instances import InstanceStore, StorageFault
 from controller.workspace.rundir import RunDirectories
 from controller.workspace.sources import SourcePolicy
 from tests.model.apiserver import SimulatedApi
-from tests.model.engine import IMAGE, Container, Going, Holdings, SimulatedEngine, Truth
+from tests.model.engine import (
+    IMAGE,
+    INSPECTOR,
+    Container,
+    Going,
+    Holdings,
+    SimulatedEngine,
+    Truth,
+    digest_of,
+)
 
 OWNER, HOST = "owner", "h"
 SPEC = {
@@ -63,6 +73,12 @@ class FullStore(InstanceStore):
     """A real store whose disk can be full; an archive or a manifest then does not fit."""
 
     full: Callable[[], bool]
+    removing: Callable[[str], None]
+
+    def remove(self, uid: str) -> None:
+        if self.directory(uid).is_dir():
+            self.removing(uid)
+        super().remove(uid)
 
     def write(self, manifest: Manifest) -> None:
         self._fits()
@@ -95,6 +111,10 @@ class World:
         self.disk_full = False
         self.uids: dict[str, str] = {}
         self.hands_seen: set[ProcessMark] = set()
+        self.states: dict[str, WorkState] = {}
+        self.approvals: dict[str, set[str]] = {}
+        self.unseen: list[str] = []
+        self.engine.verdict = self._verdict
         self._lent: Holdings | None = None
         record = HostRecord(owner=OWNER, host=HOST, created_at=self.now)
         write_record(self.state_root, record)
@@ -116,6 +136,7 @@ class World:
     def _start(self, record: HostRecord) -> None:
         self.store = FullStore(self.state_root, OWNER)
         self.store.full = lambda: self.disk_full
+        self.store.removing = self._discarding
         self.cache, self.index, self.witnesses = SessionCache(), ManifestIndex(), Witnesses()
         self.hands_seen.clear()
         for uid in self.store.uids():
@@ -127,7 +148,12 @@ class World:
         self.run_directories = RunDirectories(self.run_root)
         self.inventory = Inventory(self.engine)
         self.watch = EngineWatch(self.engine, self.state_root, record, expected=self.index.expected)
-        self.collector = Collector(backend=self.engine, inventory=self.inventory, index=self.index)
+        self.collector = Collector(
+            backend=self.engine,
+            inventory=self.inventory,
+            index=self.index,
+            inspector_image=INSPECTOR,
+        )
         self.reconciler = Reconciler(
             api=self.api,  # type: ignore[arg-type]
             observer=self._observer(),
@@ -164,6 +190,7 @@ class World:
             cache=self.cache,
             holds=lambda: True,
             checkpoint=self._checkpoint,
+            inspector=InspectorSettings(image=INSPECTOR),
         )
 
     def _checkpoint(self, name: str) -> None:
@@ -194,6 +221,25 @@ class World:
         if container.layer:
             record = self.manifest(key)
             self.removals.append(Removal(key=key, container=container, manifest=record))
+
+    def _verdict(self, uid: str) -> tuple[WorkState, str]:
+        """What an inspector would find now: as the world says, and what is in the home."""
+        key = next(key for key, known in self.uids.items() if known == uid)
+        tokens = [p.name for home in self.homes(key) for p in sorted(home.iterdir())]
+        return self.states.get(key, WorkState.CLEAN), " ".join(tokens)
+
+    def _discarding(self, uid: str) -> None:
+        """Somebody must have seen what goes now, unless it is clean or never ran (law 5)."""
+        key = next(key for key, known in self.uids.items() if known == uid)
+        record, (state, seen) = self.manifest(key), self._verdict(uid)
+        approved = digest_of(uid, state, seen) in self.approvals.get(key, set())
+        if (
+            record is not None
+            and record.ready_run
+            and state is not WorkState.CLEAN
+            and not approved
+        ):
+            self.unseen.append(key)
 
     def hear_engine(self, *, again: bool) -> None:
         """The events that are on their way arrive; some streams repeat what they sent."""

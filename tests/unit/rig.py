@@ -11,6 +11,7 @@ from controller.index import ManifestIndex
 from controller.reconcile.act import Effects
 from controller.reconcile.case import Settings
 from controller.reconcile.engine import HostRecord
+from controller.reconcile.inspection import InspectorSettings
 from controller.reconcile.inventory import Inventory
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.observe import Observer
@@ -21,7 +22,7 @@ from controller.workspace.instances import InstanceStore
 from controller.workspace.rundir import RunDirectories
 from controller.workspace.sources import SourcePolicy
 from tests.model.apiserver import Body, SimulatedApi
-from tests.model.engine import SimulatedEngine
+from tests.model.engine import INSPECTOR, SimulatedEngine
 from tests.unit.reconcile.builders import HOST, OWNER, raw_spec
 
 NAME = "s"
@@ -87,6 +88,7 @@ class Rig:
             cache=self.cache,
             holds=lambda: self.held,
             checkpoint=self._checkpoint,
+            inspector=InspectorSettings(image=INSPECTOR),
         )
         self.reconciler = Reconciler(
             api=self.api,  # type: ignore[arg-type]

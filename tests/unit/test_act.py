@@ -223,7 +223,7 @@ def test_an_archive_can_be_read_by_a_person(rig: Rig) -> None:
     assert perform(rig, actions.ArchiveInstance()) is None
     text = (rig.state_root / "archive" / rig.uid / "record.json").read_text()
     assert f'"name": "{NAME}"' in text
-    assert '"work": "Unknown"' in text
+    assert '"work": "not assessed"' in text
 
 
 @pytest.mark.parametrize(

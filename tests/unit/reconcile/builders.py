@@ -6,7 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from controller.api.parsing import parse_spec
-from controller.api.vocabulary import Cause, Component, DesiredState, Phase
+from controller.api.reasons import Reason
+from controller.api.vocabulary import Cause, Component, DesiredState, Phase, WorkState
+from controller.reconcile.assessing import subject
 from controller.reconcile.case import Case, EngineView, Epoch, SessionObject, Settings
 from controller.reconcile.facts import (
     ContainerFacts,
@@ -21,6 +23,7 @@ from controller.reconcile.manifest import Confirmation, Manifest, ProcessMark, S
 from controller.reconcile.plan import plan
 from controller.reconcile.recipe import Recipe, make_recipe
 from controller.reconcile.steps import Plan
+from controller.reconcile.work import Work, WorkRecord
 
 UID = "00000000-0000-4000-8000-000000000001"
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
@@ -29,6 +32,12 @@ STARTED = NOW - timedelta(minutes=30)
 OWNER = "owner"
 HOST = "h"
 IMAGE = ImageFacts(image_id="sha256:1", digest="", user="1000")
+
+
+CLEAN = Work(state=WorkState.CLEAN, digest="sha256:clean", summary="")
+DIRTY = Work(state=WorkState.DIRTY, digest="sha256:dirty", summary="1 file")
+UNPUSHED = Work(state=WorkState.UNPUSHED, digest="sha256:unpushed", summary="1 ref")
+UNKNOWN = Work(state=WorkState.UNKNOWN, digest="sha256:unknown", summary="", message="no answer")
 
 
 def raw_spec(**fields: Any) -> dict[str, Any]:
@@ -155,3 +164,16 @@ def follow(given: Case, steps: int = 10) -> Iterator[tuple[Case, Plan]]:
             return
         given = replace(given, manifest=answer.manifest, failure=None)
     raise AssertionError(f"no end after {steps} plans: {answer}")
+
+
+def assessed(given: Case, work: Work = CLEAN) -> Case:
+    """The case in which an inspector has looked at what is there now."""
+    assert isinstance(given.manifest, Manifest)
+    record = WorkRecord(
+        work=work,
+        reason=Reason.ASSESSED,
+        run_id=given.manifest.run_id,
+        subject=subject(given, given.manifest),
+        observed_at=NOW,
+    )
+    return replace(given, manifest=replace(given.manifest, work=record))

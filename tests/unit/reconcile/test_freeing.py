@@ -14,7 +14,7 @@ from controller.reconcile.facts import ContainerState, ImageAbsent, SessionOnBac
 from controller.reconcile.freeing import STUCK_AFTER
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.plan import plan
-from tests.unit.reconcile.builders import NOW, case, container, follow, manifest, session
+from tests.unit.reconcile.builders import NOW, assessed, case, container, follow, manifest, session
 from tests.unit.reconcile.walk import walk
 
 KEPT, PURGED = DesiredState.KEPT, DesiredState.PURGED
@@ -48,7 +48,7 @@ def test_the_destroy_record_comes_before_the_first_removal(
     phase: Phase, wish: DesiredState
 ) -> None:
     """Law 1: durable with the plan whose actions remove."""
-    given = case(STOPPED, manifest=manifest(phase), session=session(wish))
+    given = assessed(case(STOPPED, manifest=manifest(phase), session=session(wish)))
     *_, (_, answer) = follow(given)
     assert any(isinstance(action, REMOVALS) for action in answer.actions)
     assert answer.manifest is not None
@@ -95,7 +95,7 @@ def test_a_removal_refused_again_and_again_writes_nothing(phase: Phase, wish: De
     refused = EffectFailed(
         action="x", kind=FaultKind.HOST, reason=Reason.ENGINE_BUSY, message="busy"
     )
-    told = plan(past_recall(phase, STOPPED, failure=refused))
+    told = plan(assessed(past_recall(phase, STOPPED, failure=refused)))
     assert isinstance(told.manifest, Manifest)
     again = plan(case(STOPPED, manifest=told.manifest, session=session(wish)))
     assert again.actions

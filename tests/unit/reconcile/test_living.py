@@ -32,6 +32,7 @@ from controller.reconcile.plan import plan
 from tests.unit.reconcile.builders import (
     EPOCH,
     HOST,
+    IMAGE,
     NOW,
     OWNER,
     STARTED,
@@ -160,16 +161,15 @@ def test_a_removal_by_hand_of_a_held_session_stays_held() -> None:
     ("policy", "cause", "decided_by"),
     [
         (ExitPolicy.ASK, Cause.CLEAN_EXIT, DecidedBy.DEFAULT),
-        (ExitPolicy.CLEAN, Cause.CLEAN_EXIT, DecidedBy.DEFAULT),
         (ExitPolicy.KEEP, Cause.POLICY_KEPT, DecidedBy.POLICY),
     ],
 )
 @pytest.mark.parametrize("own", [True, False], ids=["spec", "host"])
 @pytest.mark.parametrize("witness", [{}, WATCHED], ids=["unwatched", "watched"])
-def test_a_clean_exit_is_kept_under_every_policy(
+def test_a_clean_exit_is_kept_under_ask_and_keep(
     policy: ExitPolicy, cause: Cause, decided_by: DecidedBy, own: bool, witness: dict[str, Witness]
 ) -> None:
-    """Law 2: nothing assessed its work, so nothing is cleaned; the decision is recorded once."""
+    """Nobody is there to ask, and Keep keeps (rows J1 and J2); the decision is recorded once."""
     given = case(
         exited(),
         session=session(spec={"exitPolicy": str(policy)} if own else {}),
@@ -300,8 +300,8 @@ def test_a_pin_that_went_is_made_again() -> None:
 def test_the_image_is_pinned_before_the_last_container_goes() -> None:
     """*Pins*: record the ID, the pin lives, only then remove."""
     end = walk(case(exited(), image_pinned=False))
-    names = [type(action).__name__ for action in end.actions]
-    assert names.index("PinImage") < names.index("RemoveContainer")
+    pinned = end.actions.index(a.PinImage(image_id=IMAGE.image_id))
+    assert pinned < end.actions.index(a.RemoveContainer(container_id="c1"))
 
 
 def test_the_record_of_a_run_outlives_its_start() -> None:

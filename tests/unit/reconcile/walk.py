@@ -9,15 +9,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from controller.api.vocabulary import Phase
+from controller.api.vocabulary import Component, Phase
 from controller.reconcile import actions as a
 from controller.reconcile.case import ABSENT, Case
-from controller.reconcile.facts import ContainerState, SessionOnBackend
+from controller.reconcile.facts import ContainerState, SessionOnBackend, Unknown
 from controller.reconcile.manifest import Manifest, Seen
 from controller.reconcile.plan import plan
 from controller.reconcile.report import status_of
 from controller.reconcile.steps import Plan
-from tests.unit.reconcile.builders import IMAGE, NOW, container
+from controller.reconcile.work import Work
+from tests.unit.reconcile.builders import CLEAN, IMAGE, NOW, container
 
 MOST_STEPS = 30
 
@@ -131,7 +132,24 @@ def _created(given: Case, action: a.CreateAndStart) -> Case:
 def _removed(given: Case, action: a.RemoveContainer) -> Case:
     assert isinstance(given.backend, SessionOnBackend)
     held = tuple(c for c in given.backend.containers if c.container_id != action.container_id)
-    return replace(given, backend=replace(given.backend, containers=held))
+    left = tuple(c for c in given.backend.inspectors if c.container_id != action.container_id)
+    return replace(given, backend=replace(given.backend, containers=held, inspectors=left))
+
+
+def _inspected(given: Case, action: a.StartInspector) -> Case:
+    """It ends at once, and found what the case says, else that all is clean."""
+    assert isinstance(given.backend, SessionOnBackend)
+    looked = container(
+        ContainerState.EXITED,
+        container_id="inspector",
+        component=Component.INSPECTOR,
+        run_id=action.run_id,
+        recipe_hash=action.subject,
+        started_at=_next(given),
+    )
+    found = given.inspection if isinstance(given.inspection, (Work, Unknown)) else CLEAN
+    backend = replace(given.backend, inspectors=(looked,))
+    return replace(given, backend=backend, inspection=found)
 
 
 def _network(given: Case, present: bool) -> Case:
@@ -168,6 +186,7 @@ _EFFECTS: dict[type[Any], Callable[[Case, Any], Case]] = {
     a.CreateAndStart: _created,
     a.StartContainer: lambda given, action: _started(given, action.container_id),
     a.StopContainer: _stopped,
+    a.StartInspector: _inspected,
     a.SetAsideContainer: lambda given, action: _changed(given, action.container_id, set_aside=True),
     a.RemoveContainer: _removed,
     a.PinImage: lambda given, _: replace(given, image_pinned=True),
