@@ -205,7 +205,7 @@ def _operation(command: argparse.ArgumentParser) -> None:
         type=int,
         default=None,
         metavar="PORT",
-        help="serve metrics on loopback at this port (default: none)",
+        help="serve /metrics and /healthz on loopback at this port (default: none)",
     )
     add(
         "--log-format",
@@ -226,7 +226,7 @@ def _operation(command: argparse.ArgumentParser) -> None:
         type=float,
         metavar="SECONDS",
         default=DEFAULT_RESYNC_SECONDS,
-        help="how often the engine is listed as a safety net (default: %(default)g)",
+        help="how often engine and sessions are listed as a safety net (default: %(default)g)",
     )
 
 

@@ -13,6 +13,7 @@ from controller.apiserver import ApiError, ApiServer
 from controller.backends.docker import DockerBackend
 from controller.index import ManifestIndex
 from controller.lease import HostLease, lease_name
+from controller.listing import SessionListing
 from controller.logs import event
 from controller.metrics import Metrics
 from controller.queue import Lane
@@ -56,17 +57,29 @@ class Controller:
             on_acquired=self._acquired,
             on_lost=self._lost,
         )
+        self._listing = SessionListing(
+            api,
+            namespaces=settings.namespaces,
+            period=settings.resync_seconds,
+            known=self._cache.uids,
+            found=self._listed,
+            missing=self._unlisted,
+        )
 
     def start(self) -> None:
         """Serve metrics where asked to, and compete for the host's Lease."""
         if self._settings.metrics_port is not None:
-            self._metrics_server = self._metrics.serve(self._settings.metrics_port)
+            self._metrics_server = self._metrics.serve(
+                self._settings.metrics_port, alive=self._listing.fresh
+            )
+        self._listing.start()
         self._lease.start()
 
     def stop(self) -> None:
         """Let workers finish the effect they are at, and release the Lease."""
         if not self._stopping.is_set():
             self._stopping.set()
+            self._listing.close()
             self._lost()
             self._lease.stop()
             if self._metrics_server is not None:
@@ -82,6 +95,14 @@ class Controller:
             return
         if self._ours(body, serving) and self._cache.put(body) and serving is not None:
             serving.wake((uid,), Lane.MASS if kind is None else Lane.PROMPT)
+
+    def _listed(self, body: Mapping[str, Any]) -> None:
+        self.delivered(None, body)
+
+    def _unlisted(self, uid: str) -> None:
+        serving = self._serving
+        if serving is not None:
+            serving.deleted(uid)
 
     def refuse_policy(self, body: Mapping[str, Any]) -> None:
         """Say in a SessionPolicy that it is not served, once for each of its generations."""

@@ -3,10 +3,13 @@
 Served on loopback: sessions reach the host by the bridge's gateway (settled.md, *Hardening*).
 """
 
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from wsgiref.simple_server import WSGIServer
+from socketserver import ThreadingMixIn
+from typing import Any
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, start_http_server
+from prometheus_client import CollectorRegistry, Counter, Histogram, make_wsgi_app
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -47,10 +50,32 @@ class Metrics:
         self.registry.register(collector)
         return collector
 
-    def serve(self, port: int) -> WSGIServer:
-        """Serve on loopback. Raises OSError where the port is taken."""
-        server, _ = start_http_server(port, addr="127.0.0.1", registry=self.registry)
+    def serve(self, port: int, *, alive: Callable[[], bool]) -> WSGIServer:
+        """Serve on loopback: metrics, and at `/healthz` whether the controller is `alive`.
+
+        Raises OSError where the port is taken.
+        """
+        metrics: Any = make_wsgi_app(self.registry)
+
+        def serve(environ: dict[str, Any], start_response: Any) -> Any:
+            if environ["PATH_INFO"] != "/healthz":
+                return metrics(environ, start_response)
+            status = "200 OK" if alive() else "503 Service Unavailable"
+            start_response(status, [("Content-Type", "text/plain")])
+            return [status.encode() + b"\n"]
+
+        server = make_server("127.0.0.1", port, serve, _Server, _Silent)
+        threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
         return server
+
+
+class _Server(ThreadingMixIn, WSGIServer):
+    daemon_threads = True
+
+
+class _Silent(WSGIRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - it is named so there
+        """A scrape is no news."""
 
 
 class _State(Collector):

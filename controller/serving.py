@@ -116,14 +116,15 @@ class Parts:
     checkpoint: Checkpoint
 
 
-def api_pause(error: ApiError) -> float:
+def api_pause(error: ApiError, tries: int = 1) -> float:
     """How long to leave the API server alone after an error: at least as long as it asked for.
 
-    A person's edit wakes the session all the same; the longest pause bounds what a wrong answer
-    can do.
+    Twice as long with each of the tries in a row. A person's edit wakes the session all the same;
+    the longest pause bounds what a wrong answer can do.
     """
     asked = error.retry_after if isinstance(error, ApiUnreachable) else None
-    return min(max(asked or 0.0, API_RETRY_SECONDS), LONGEST_API_RETRY_SECONDS)
+    pause = API_RETRY_SECONDS * 2.0 ** min(tries - 1, 10)
+    return min(max(asked or 0.0, pause), LONGEST_API_RETRY_SECONDS)
 
 
 class Serving:
@@ -138,6 +139,7 @@ class Serving:
         self._metrics = parts.metrics
         self._queue = WorkQueue(mass_limit=MASS_WORKERS)
         self._gone: set[str] = set()
+        self._refused: dict[str, int] = {}
         self._collected: MetricsCollector | None = None
         self._threads: list[threading.Thread] = []
         settings, backend = parts.settings, parts.backend
@@ -222,10 +224,13 @@ class Serving:
             try:
                 with self._metrics.reconcile_seconds.time():
                     self._reconcile(uid)
+                self._refused.pop(uid, None)
             except ApiError as error:
                 self._metrics.reconcile_errors.labels(type(error).__name__).inc()
                 event(LOGGER, logging.WARNING, "api server silent", uid=uid, error=str(error))
-                self._queue.add_after(uid, api_pause(error))
+                # One worker at a time has a session, so nobody else counts for it.
+                self._refused[uid] = self._refused.get(uid, 0) + 1
+                self._queue.add_after(uid, api_pause(error, self._refused[uid]))
             except Exception:
                 # A worker's edge: one session's fault must not end the others' service.
                 self._metrics.reconcile_errors.labels("Unexpected").inc()

@@ -37,11 +37,17 @@ class Found:
     bare: list[Path] = field(default_factory=list)
 
 
-def walk(top: Path, bounds: Bounds, *, leave_out: frozenset[Path] = frozenset()) -> Found:
+def walk(
+    top: Path,
+    bounds: Bounds,
+    *,
+    leave_out: frozenset[Path] = frozenset(),
+    files: list[Path] | None = None,
+) -> Found:
     """Count the files below a directory, without following links, up to repositories in it.
 
-    A repository's files are its own and are not counted. Raises ProbeFailed for what can not be
-    read.
+    A repository's files are its own and are not counted. The counted ones are added to `files`.
+    Raises ProbeFailed for what can not be read.
     """
     found = Found()
     waiting = [(top, 0)]
@@ -65,6 +71,8 @@ def walk(top: Path, bounds: Bounds, *, leave_out: frozenset[Path] = frozenset())
                 continue
             found.count += 1
             found.size += _size(entry)
+            if files is not None:
+                files.append(directory / entry.name)
     return found
 
 

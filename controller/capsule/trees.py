@@ -16,7 +16,7 @@ from typing import Final
 
 from controller.capsule.configuration import Configuration
 from controller.capsule.evidence import Change, Evidence
-from controller.capsule.git import CHUNK, Git, ProbeFailed
+from controller.capsule.git import CHUNK, Bounds, Git, ProbeFailed
 from controller.capsule.repositories import Found, Repository, walk
 
 IN_PROGRESS: Final = {
@@ -56,52 +56,67 @@ def assess_tree(
     tree = repository.tree
     if tree is None:
         return Inner()
-    _half_done(repository, evidence)
+    _half_done(repository, git.bounds, evidence)
     inner = Inner()
     places: set[bytes] = {b""}
-    changed: list[bytes] = []
+    judged: list[bytes] = []
     for change in _status(git, tree, evidence, inner):
-        evidence.changed(change, content_of(tree / os.fsdecode(change.path)))
-        changed.append(change.path)
+        _take(change, tree, git.bounds, evidence, judged)
         places.add(_directory(change.path))
-    flagged = _index(git, tree, places, inner)
-    for change in _behind_flags(git, tree, repository, flagged):
-        evidence.changed(change, content_of(tree / os.fsdecode(change.path)))
-        changed.append(change.path)
-    _filtered(git, configuration, changed, evidence)
+    index = _index(git, places)
+    for change in _behind_flags(git, tree, repository, index.flagged):
+        _take(change, tree, git.bounds, evidence, judged)
+    for change in _at_submodules(git, tree, index.submodules, inner):
+        _take(change, tree, git.bounds, evidence, judged)
+    _filtered(git, configuration, judged, evidence)
     _hidden_repositories(tree, places, inner)
     return inner
 
 
-def _half_done(repository: Repository, evidence: Evidence) -> None:
+def _take(
+    change: Change, tree: Path, bounds: Bounds, evidence: Evidence, judged: list[bytes]
+) -> None:
+    """Note a change; of a file whose content alone tells, so that a filter could tell otherwise."""
+    evidence.changed(change, content_of(tree / os.fsdecode(change.path), bounds))
+    if change.letters == ".M":
+        judged.append(change.path)
+
+
+def _half_done(repository: Repository, bounds: Bounds, evidence: Evidence) -> None:
     """A tree in the middle of something is not clean, whatever its files are like."""
     for name, what in IN_PROGRESS.items():
-        if os.path.lexists(repository.git_dir / name):
+        path = repository.git_dir / name
+        if os.path.lexists(path):
             evidence.hidden.append(f"{what} is in progress")
+            evidence.note("half done", name, content_of(path, bounds))
 
 
 def _status(git: Git, tree: Path, evidence: Evidence, inner: Inner) -> Iterator[Change]:
     """Yield what git status shows; repositories inside and ignored files are noted apart."""
-    command = (
-        "status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored=matching",
-        "--ignore-submodules=dirty", "--no-renames",
-    )  # fmt: skip
-    for record in git.records(*command):
-        kind = record[:1]
-        if kind == b"#":
-            continue
-        fields = record.split(b" ", _PATH_AT.get(kind, 0))
-        if kind not in _PATH_AT or len(fields) <= _PATH_AT[kind]:
-            raise ProbeFailed(f"git status printed what is not understood: {record[:80]!r}")
+    for kind, fields in _records(git, "--untracked-files=all", "--ignored=matching"):
         path = fields[-1]
         if kind == b"!":
             _ignored(tree / os.fsdecode(path), git, evidence, inner)
         elif kind == b"?" and path.endswith(b"/"):
             inner.trees.add(tree / os.fsdecode(path))
         else:
-            letters = kind if kind == b"?" else fields[1]
             evidence.note(*fields[:-1])
-            yield Change(path=path, letters=(letters * 2 if kind == b"?" else letters).decode())
+            yield Change(path=path, letters="??" if kind == b"?" else fields[1].decode())
+
+
+def _records(
+    git: Git, *options: str, index: Path | None = None
+) -> Iterator[tuple[bytes, list[bytes]]]:
+    """Yield what git status prints: the kind of each line, and its fields, with the path last."""
+    command = ("status", "--porcelain=v2", "-z", "--ignore-submodules=dirty", "--no-renames")
+    for record in git.records(*command, *options, index=index):
+        kind = record[:1]
+        if kind == b"#":
+            continue
+        fields = record.split(b" ", _PATH_AT.get(kind, 0))
+        if kind not in _PATH_AT or len(fields) <= _PATH_AT[kind]:
+            raise ProbeFailed(f"git status printed what is not understood: {record[:80]!r}")
+        yield kind, fields
 
 
 def _ignored(path: Path, git: Git, evidence: Evidence, inner: Inner) -> None:
@@ -120,25 +135,48 @@ def _directory(path: bytes) -> bytes:
     return path.rpartition(b"/")[0]
 
 
-def _index(git: Git, tree: Path, places: set[bytes], inner: Inner) -> list[tuple[bytes, bytes]]:
-    """Return the index's flagged entries, adding the directories of all entries to `places`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """Entries of an index that git status does not tell all about.
 
-    A lower-case tag is assume-unchanged, an S or s skip-worktree. A submodule that is checked out
-    is a repository of its own.
+    Of the flagged ones, a lower-case tag is assume-unchanged, an S or s skip-worktree.
     """
-    flagged = []
+
+    flagged: list[tuple[bytes, bytes]]
+    submodules: list[bytes]
+
+
+def _index(git: Git, places: set[bytes]) -> Index:
+    """Read the index, adding the directories of all entries to `places`."""
+    index = Index(flagged=[], submodules=[])
     for record in git.records("ls-files", "-v", "-s", "-z"):
         header, _, path = record.partition(b"\t")
         tag, mode = header[:1], header[2:8]
         places.add(_directory(path))
-        if mode == SUBMODULE and os.path.lexists(tree / os.fsdecode(path) / ".git"):
-            inner.trees.add(tree / os.fsdecode(path))
+        if mode == SUBMODULE:
+            index.submodules.append(path)
         if tag.islower() or tag == b"S":
-            flagged.append((tag, path))
+            index.flagged.append((tag, path))
     for place in list(places):
         while place := _directory(place):
             places.add(place)
-    return flagged
+    return index
+
+
+def _at_submodules(git: Git, tree: Path, submodules: list[bytes], inner: Inner) -> Iterator[Change]:
+    """Yield files where a submodule is not checked out: git looks at none of them.
+
+    One that is checked out is a repository of its own.
+    """
+    for path in submodules:
+        directory = tree / os.fsdecode(path)
+        if os.path.lexists(directory / ".git"):
+            inner.trees.add(directory)
+        elif directory.is_dir() and not directory.is_symlink():
+            files: list[Path] = []
+            inner.add(walk(directory, git.bounds, files=files))
+            for file in sorted(files):
+                yield Change(path=os.fsencode(file.relative_to(tree)), letters="??")
 
 
 def _behind_flags(
@@ -146,15 +184,16 @@ def _behind_flags(
 ) -> Iterator[Change]:
     """Yield changes that flags hide, seen in a copy of the index without them.
 
-    Only files that are there: a sparse checkout flags what it leaves out. The copy keeps the
-    index's time, by which git knows the entries that it must not believe. Flags are cleared by two
-    calls, since one applies only its first.
+    A file that is absent is no change in a sparse checkout, which flags what it leaves out. The
+    copy keeps the index's time, by which git knows the entries that it must not believe. Flags are
+    cleared by two calls, since one applies only its first.
     """
-    here = []
-    for tag, path in flagged:
-        if os.path.lexists(tree / os.fsdecode(path)):
-            here.append(path)
-        elif tag not in b"Ss":
+    here = [path for _, path in flagged if os.path.lexists(tree / os.fsdecode(path))]
+    wanted = set(here)
+    absent = [(tag, path) for tag, path in flagged if path not in wanted]
+    sparse = bool(absent) and _is_sparse(git)
+    for tag, path in absent:
+        if not (sparse and tag in b"Ss"):
             yield Change(path=path, letters=".D")
     if not here:
         return
@@ -165,15 +204,18 @@ def _behind_flags(
         for flag in ("--no-assume-unchanged", "--no-skip-worktree"):
             for _ in git.records("update-index", flag, "-z", "--stdin", given=given, index=copy):
                 pass
-        wanted = set(here)
-        command = ("diff-files", "--raw", "-z", "--no-renames", "--ignore-submodules=dirty")
-        told = list(git.records(*command, index=copy))
-        for header, path in zip(told[::2], told[1::2], strict=True):
-            if path in wanted:
-                yield Change(path=path, letters=f".{header.rsplit(b' ', 1)[-1].decode()}")
+        for kind, fields in _records(git, "--untracked-files=no", index=copy):
+            letter = fields[1][1:].decode()
+            if kind == b"1" and fields[-1] in wanted and letter != ".":
+                yield Change(path=fields[-1], letters=f".{letter}")
 
 
-def content_of(path: Path) -> str:
+def _is_sparse(git: Git) -> bool:
+    asked = ("config", "--type=bool", "--default=false", "--get", "core.sparseCheckout")
+    return git.text(*asked) == "true"
+
+
+def content_of(path: Path, bounds: Bounds) -> str:
     """Return what stands for a file's content: a digest, a link's target, or what else it is."""
     try:
         mode = path.lstat().st_mode
@@ -187,6 +229,7 @@ def content_of(path: Path) -> str:
         with os.fdopen(descriptor, "rb", buffering=0) as stream:
             while chunk := stream.read(CHUNK):
                 digest.update(chunk)
+                bounds.remaining  # noqa: B018 - raises when the time is up
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT
     except OSError as error:
@@ -195,12 +238,12 @@ def content_of(path: Path) -> str:
 
 
 def _filtered(
-    git: Git, configuration: Configuration, changed: list[bytes], evidence: Evidence
+    git: Git, configuration: Configuration, judged: list[bytes], evidence: Evidence
 ) -> None:
     """Say which of the changed files only a filter could judge; none is run here (case C25)."""
-    if not configuration.filters or not changed:
+    if not configuration.filters or not judged:
         return
-    given = b"\0".join((*changed, b""))
+    given = b"\0".join((*judged, b""))
     told = list(git.records("check-attr", "-z", "--stdin", "filter", given=given))
     names = {told[at + 2].decode(errors="surrogateescape") for at in range(0, len(told) - 2, 3)}
     for name in sorted(names & configuration.filters):

@@ -12,6 +12,7 @@ from typing import Any
 
 from controller.api.names import LABEL_RESUMABLE
 from controller.api.reasons import Reason
+from controller.api.vocabulary import Phase
 from controller.apiserver import ApiAbsent, ApiConflict, ApiServer
 from controller.index import ManifestIndex
 from controller.logs import event
@@ -45,6 +46,7 @@ LOGGER = logging.getLogger(__name__)
 MAX_STEPS = 40
 SILENT_RETRY_SECONDS = 5.0
 RACE_RETRY_SECONDS = 1.0
+_FREEING = frozenset({Phase.KEEPING, Phase.PURGING})
 NOT_PERSISTED = Hold(
     reason=Reason.STATUS_NOT_PERSISTED,
     message="The API server did not keep all of this status, so nothing is destroyed.",
@@ -104,8 +106,7 @@ class Reconciler:
                 continue
             planned = None
             try:
-                case, answer = self._recorded(case, answer, on_disk)
-                pause = self._reported(case, answer)
+                case, answer, pause = self._noted(case, answer, on_disk)
                 if pause is not None:
                     return Outcome(wake_after=pause, freed_images=freed)
                 failure = self._act(uid, case, answer)
@@ -125,6 +126,27 @@ class Reconciler:
                 return Outcome(wake_after=_seconds_until(answer), freed_images=freed)
         self._log(case, "still not settled", level=logging.WARNING)
         return Outcome(wake_after=SILENT_RETRY_SECONDS, freed_images=freed)
+
+    def _noted(
+        self, case: Case, answer: Plan, on_disk: Manifest | ManifestAbsent | Unknown
+    ) -> tuple[Case, Plan, float | None]:
+        """Record and report what is planned; the last is `_reported`'s.
+
+        What is past recall is recorded only after a status that can still be taken back was kept:
+        a session that waits for a status to stick (case C14) can be wanted again meanwhile.
+        """
+        planned, known = answer.manifest, on_disk
+        if planned is not None and planned.destroy_recorded and answer.record:
+            recalled = isinstance(on_disk, Manifest) and on_disk.destroy_recorded
+            if not recalled:
+                before = replace(answer, manifest=replace(planned, destroy_recorded=False))
+                case, before = self._recorded(case, before, known)
+                pause = self._reported(case, before)
+                if pause is not None or before.manifest is None:
+                    return case, before, pause
+                known = before.manifest
+        case, answer = self._recorded(case, answer, known)
+        return case, answer, self._reported(case, answer)
 
     def _recorded(
         self, case: Case, answer: Plan, on_disk: Manifest | ManifestAbsent | Unknown
@@ -290,7 +312,7 @@ class Reconciler:
 def _destroys(case: Case, answer: Plan) -> bool:
     """Whether a plan removes what can not be had again: the data, or a freed session's layers."""
     manifest = answer.manifest or case.manifest
-    freeing = isinstance(manifest, Manifest) and manifest.destroy_recorded
+    freeing = isinstance(manifest, Manifest) and manifest.phase in _FREEING
     return any(
         isinstance(action, RemoveInstance) or (freeing and isinstance(action, RemoveContainer))
         for action in answer.actions

@@ -24,6 +24,7 @@ class Controller:
     phases: Counter[Phase] = field(default_factory=Counter)
     depth: int = 0
     reachable: bool = False
+    alive: bool = True
     port: int = 0
 
     def collect(self) -> Collector:
@@ -51,7 +52,7 @@ class Controller:
 def controller() -> Iterator[Controller]:
     """A controller that serves its metrics."""
     made = Controller()
-    server = made.metrics.serve(0)
+    server = made.metrics.serve(0, alive=lambda: made.alive)
     made.port = server.server_port
     yield made
     server.shutdown()
@@ -106,6 +107,15 @@ def test_a_controller_that_lost_its_host_tells_nothing_of_it(controller: Control
     assert controller.value("backend_up") == 0
 
 
+def test_a_probe_sees_whether_it_is_alive(controller: Controller) -> None:
+    """An HTTP status is all that a probe of liveness looks at; metrics are served all the same."""
+    for alive, status in ((True, 200), (False, 503)):
+        controller.alive = alive
+        url = f"http://127.0.0.1:{controller.port}/healthz"
+        assert requests.get(url, timeout=10).status_code == status
+    assert controller.scrape()
+
+
 def test_nothing_is_told_beyond_this_host(controller: Controller) -> None:
     """settled.md, *Hardening*: sessions reach the host by other addresses than this one."""
     assert controller.scrape()
@@ -116,4 +126,4 @@ def test_nothing_is_told_beyond_this_host(controller: Controller) -> None:
 def test_a_port_that_is_taken_is_said(controller: Controller) -> None:
     """It is an error of the start, not a controller without metrics."""
     with pytest.raises(OSError, match="in use"):
-        Metrics().serve(controller.port)
+        Metrics().serve(controller.port, alive=lambda: True)

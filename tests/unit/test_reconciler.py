@@ -231,6 +231,36 @@ def test_a_status_that_does_not_stick_blocks_a_purge(rig: Rig) -> None:
     assert condition(rig, "Stalled") == ("True", str(Reason.STATUS_NOT_PERSISTED))
 
 
+@pytest.mark.parametrize("wanted", ["Purged", "Kept"])
+def test_what_waits_for_the_status_to_stick_can_be_taken_back(rig: Rig, wanted: str) -> None:
+    """Case C14: nothing was destroyed, so nothing is past recall (settled.md, *Pairs*)."""
+    rig.running()
+    rig.api.dropped = {"history"}
+    rig.wants(desiredState=wanted)
+    rig.go()
+    manifest = rig.manifest()
+    assert manifest is not None
+    assert not manifest.destroy_recorded
+    rig.wants(desiredState="Running")
+    rig.go()
+    assert rig.phase() == "Running"
+    assert len(rig.containers()) == 1
+
+
+def test_nothing_is_past_recall_before_a_status_of_it_was_kept(rig: Rig) -> None:
+    """Case C14: also where the first status that does not stick is that of the purge itself."""
+    rig.running()
+    rig.wants(desiredState="Kept")
+    rig.go()
+    rig.api.dropped = {"history"}
+    rig.wants(desiredState="Purged")
+    rig.go()
+    manifest = rig.manifest()
+    assert manifest is not None
+    assert (manifest.phase, manifest.destroy_recorded) == (Phase.PURGING, False)
+    assert (rig.directory() / "home").is_dir()
+
+
 def test_a_status_that_does_not_stick_makes_no_hot_loop(rig: Rig) -> None:
     """Case C14: it is tried rarely, and each time with one write that changes no condition."""
     rig.running()
