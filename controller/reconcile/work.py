@@ -154,29 +154,40 @@ def _text(value: Any, most: int = MOST_TEXT) -> str:
 def to_status(record: WorkRecord) -> dict[str, Any]:
     """Return the record as `status.work` shows it."""
     work = record.work
-    return {
-        "state": str(work.state),
-        "digest": work.digest,
-        "summary": work.summary or "nothing",
-        "message": work.message,
-        "runId": record.run_id,
-        "observedAt": record.observed_at.isoformat(timespec="seconds").replace("+00:00", "Z"),
-        "mounts": [_tree_status(tree) for tree in work.trees],
-    }
+    return _said(
+        {
+            "state": str(work.state),
+            "digest": work.digest,
+            "summary": work.summary or "nothing",
+            "message": work.message,
+            "runId": record.run_id,
+            "observedAt": record.observed_at.isoformat(timespec="seconds").replace("+00:00", "Z"),
+            "mounts": [_tree_status(tree) for tree in work.trees],
+        }
+    )
+
+
+def _said(values: dict[str, Any]) -> dict[str, Any]:
+    """A status holds no empty texts."""
+    return {key: value for key, value in values.items() if value != ""}
 
 
 def _tree_status(tree: TreeWork) -> dict[str, Any]:
-    return {
-        "name": tree.name,
-        "state": str(tree.state),
-        "files": {
-            "total": tree.files_total,
-            "items": [{"path": f.path, "change": f.change} for f in tree.files],
-        },
-        "branches": [
-            {"ref": b.ref, "upstream": b.upstream, "ahead": b.ahead, "reason": b.reason}
-            for b in tree.branches
-        ],
-        "ignored": {"count": tree.ignored_count, "bytes": tree.ignored_bytes},
-        "message": tree.message,
-    }
+    return _said(
+        {
+            "name": tree.name,
+            "state": str(tree.state),
+            "files": {
+                "total": tree.files_total,
+                "items": [{"path": f.path, "change": f.change} for f in tree.files],
+            },
+            "branches": [
+                _said(
+                    {"ref": b.ref, "upstream": b.upstream, "ahead": b.ahead, "reason": b.reason}
+                )
+                for b in tree.branches
+            ],
+            "ignored": {"count": tree.ignored_count, "bytes": tree.ignored_bytes},
+            "message": tree.message,
+        }
+    )

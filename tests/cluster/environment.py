@@ -22,6 +22,7 @@ from tests.cluster.binaries import kube_apiserver
 from tests.cluster.cache import say
 from tests.cluster.command import run, undisturbed, wait_until
 from tests.cluster.images import base_image, load_session_image, session_archive
+from tests.cluster.inspector_image import inspector_archive
 from tests.cluster.outer_engine import CLAMP, answers, needs_clamp, outer_engine, runtime_flags
 from tests.cluster.ports import Port
 from tests.cluster.removal import remove_project
@@ -60,6 +61,7 @@ class Prepared:
 
     base_image: str
     session_archive: Path
+    inspector_archive: Path
     kube_apiserver: Path
 
 
@@ -70,6 +72,7 @@ def prepare(outer: str) -> Prepared:
     return Prepared(
         base_image=image,
         session_archive=session_archive(outer),
+        inspector_archive=inspector_archive(outer),
         kube_apiserver=kube_apiserver(outer) if own_api else Path("/nonexistent"),
     )
 
@@ -198,6 +201,7 @@ class Cluster:
         wait_until(self._api_ready, "the API server answers")
         wait_until(lambda: answers(self.docker_host), "the engine answers")
         self.session_image = load_session_image(self.docker_host, self._prepared.session_archive)
+        self.load_image(self._prepared.inspector_archive)
         self.apply_crds()
 
     def _api_ready(self) -> bool:
@@ -208,10 +212,15 @@ class Cluster:
         """Apply our CRDs; a server that does not know CEL drops the rules."""
         self.kubectl("apply", "--validate=false", "-f", str(ROOT / "crds"))
         for plural in ("sessioninstances", "sessionpolicies", "sessionhosts"):
-            self.kubectl(
-                "wait", "--for=condition=Established", f"crd/{plural}.sessionkeeper.io",
-                "--timeout=30s",
-            )  # fmt: skip
+            wait_until(
+                lambda crd=f"crd/{plural}.sessionkeeper.io": self._established(crd),
+                f"{plural} are served",
+            )
+
+    def _established(self, crd: str) -> bool:
+        """A definition that was made just now has no conditions yet, which kubectl gives up on."""
+        condition = "--for=condition=Established"
+        return self.kubectl("wait", condition, crd, "--timeout=5s", check=False).returncode == 0
 
     def down(self) -> None:
         """Stop and remove everything of this run; a second interrupt does not cut this short."""

@@ -17,10 +17,12 @@ from tests.cluster.cache import cache_directory, install_packages, locked, say
 from tests.cluster.command import run
 from tests.cluster.debian import mirror
 
-_PACKAGES: Final = "docker.io,iptables,procps,python3,etcd-server,ca-certificates,busybox-static"
+_PACKAGES: Final = (
+    "docker.io,iptables,procps,python3,git,etcd-server,ca-certificates,busybox-static"
+)
 _SUITE: Final = "bookworm"
-_KEY: Final = hashlib.sha256(f"{_SUITE} {_PACKAGES}".encode()).hexdigest()[:12]
-BASE_IMAGE: Final = f"sessionkeeper-test/base:{_KEY}"
+BASE_KEY: Final = hashlib.sha256(f"{_SUITE} {_PACKAGES}".encode()).hexdigest()[:12]
+BASE_IMAGE: Final = f"sessionkeeper-test/base:{BASE_KEY}"
 SESSION_IMAGE: Final = "sessionkeeper-test/session:1"
 
 
@@ -30,7 +32,7 @@ def base_image(docker_host: str) -> str:
     with locked("base-image"):
         if run([*docker, "image", "inspect", BASE_IMAGE], check=False).returncode == 0:
             return BASE_IMAGE
-        archive = cache_directory() / f"base-{_KEY}.tar"
+        archive = cache_directory() / f"base-{BASE_KEY}.tar"
         if not archive.exists():
             _debootstrap(archive)
         say("importing the base image")
@@ -61,7 +63,7 @@ def session_archive(outer: str) -> Path:
 
     It is the busybox of the base image, which is on the engine at `outer`, and a user of its own.
     """
-    archive = cache_directory() / f"session-{_KEY}.tar"
+    archive = cache_directory() / f"session-{BASE_KEY}.tar"
     with locked("session-image"):
         if not archive.exists():
             unfinished = archive.with_suffix(".new")
