@@ -104,8 +104,8 @@ def _loose_commit(bench: Bench, words: str = "loose") -> str:
     return bench.git("commit-tree", "-p", "HEAD", "-m", words, "HEAD^{tree}")
 
 
-def _ref(name: str) -> Callable[[Bench], None]:
-    return lambda bench: bench.git("update-ref", name, _loose_commit(bench)) and None
+def _ref(name: str) -> Callable[[Bench], object]:
+    return lambda bench: bench.git("update-ref", name, _loose_commit(bench))
 
 
 def _annotated(bench: Bench) -> None:
