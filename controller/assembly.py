@@ -61,7 +61,7 @@ class Controller:
             api,
             namespaces=settings.namespaces,
             period=settings.resync_seconds,
-            known=self._cache.uids,
+            known=self._known,
             found=self._listed,
             missing=self._unlisted,
         )
@@ -95,6 +95,10 @@ class Controller:
             return
         if self._ours(body, serving) and self._cache.put(body) and serving is not None:
             serving.wake((uid,), Lane.MASS if kind is None else Lane.PROMPT)
+
+    def _known(self) -> frozenset[str]:
+        serving = self._serving
+        return self._cache.uids() | (serving.held() if serving is not None else frozenset())
 
     def _listed(self, body: Mapping[str, Any]) -> None:
         self.delivered(None, body)

@@ -17,17 +17,19 @@ from controller.backends.errors import BackendError
 from controller.doctor_api import Finding
 from controller.enginewatch import read_record
 from controller.reconcile.engine import HostRecord
+from controller.reconcile.manifest import Manifest
 from controller.settings import Settings
-from controller.workspace.instances import StorageFault
+from controller.workspace.instances import InstanceStore, StorageFault
 
 _BLOCK: Final = b"\0" * 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ours:
-    """What the API server says of this host: its owner, and whether sessions of it have run."""
+    """What the API server says of this host: its owner, its sessions, and whether any has run."""
 
     owner: str
+    uids: frozenset[str]
     had_sessions: bool
 
 
@@ -84,7 +86,8 @@ def _ours(api: ApiServer, settings: Settings) -> _Ours | None:
         return None
     statuses = [session.get("status") or {} for session in sessions]
     ran = any(one.get("servedBy") == owner and one.get("runId") for one in statuses)
-    return _Ours(owner=owner, had_sessions=ran)
+    uids = frozenset(session["metadata"]["uid"] for session in sessions)
+    return _Ours(owner=owner, uids=uids, had_sessions=ran)
 
 
 def _host(settings: Settings, ours: _Ours | None) -> Iterator[Finding]:
@@ -98,6 +101,20 @@ def _host(settings: Settings, ours: _Ours | None) -> Iterator[Finding]:
             fault = error.message
     yield _engine(settings, record)
     yield _checked(f"--state-root {settings.state_root}", fault)
+    if record is not None and ours is not None and not fault:
+        yield from _left(settings, ours)
+
+
+def _left(settings: Settings, ours: _Ours) -> Iterator[Finding]:
+    """Name the data whose object went without us: it is kept, and in nobody's way (law 12)."""
+    store = InstanceStore(settings.state_root, ours.owner)
+    for uid in sorted(store.uids() - ours.uids):
+        manifest = store.read(uid)
+        if not isinstance(manifest, Manifest) or manifest.released:
+            continue
+        if settings.all_namespaces or manifest.namespace in settings.namespaces:
+            name = f"{manifest.namespace}/{manifest.name}"
+            yield Finding(what=f"data of {name}, whose object is gone: {store.directory(uid)}")
 
 
 def _record_fault(record: HostRecord | None, ours: _Ours | None) -> str:

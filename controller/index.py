@@ -2,6 +2,7 @@
 
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from controller.api.vocabulary import Phase
@@ -88,6 +89,15 @@ class ManifestIndex:
         """Return the UIDs that have a manifest."""
         with self._lock:
             return frozenset(self._entries)
+
+    def held(self, namespaces: Sequence[str]) -> frozenset[str]:
+        """Return the sessions of some namespaces, or of all, that nobody has deleted."""
+        with self._lock:
+            return frozenset(
+                uid
+                for uid, entry in self._entries.items()
+                if not entry.released and (not namespaces or entry.namespace in namespaces)
+            )
 
     def active(self) -> frozenset[str]:
         """Return the sessions that an engine's going or return concerns."""

@@ -19,7 +19,7 @@ from controller.collector import Collector
 from controller.enginestream import EngineStream
 from controller.enginewatch import EngineWatch, read_record, write_record
 from controller.hosts import HostRegistration, HostReport
-from controller.index import ManifestIndex
+from controller.index import Entry, ManifestIndex
 from controller.logs import event
 from controller.metrics import Metrics
 from controller.queue import Lane, WorkQueue
@@ -139,6 +139,7 @@ class Serving:
         self._metrics = parts.metrics
         self._queue = WorkQueue(mass_limit=MASS_WORKERS)
         self._gone: set[str] = set()
+        self._left: set[str] = set()
         self._refused: dict[str, int] = {}
         self._collected: MetricsCollector | None = None
         self._threads: list[threading.Thread] = []
@@ -219,6 +220,10 @@ class Serving:
         self._gone.add(uid)
         self._queue.add(uid)
 
+    def held(self) -> frozenset[str]:
+        """The sessions that have data here, but for those that are known to have no object."""
+        return self._index.held(self._parts.settings.namespaces) - self._left
+
     def _work(self) -> None:
         while (uid := self._queue.get()) is not None:
             try:
@@ -256,16 +261,30 @@ class Serving:
 
     def _confirm_gone(self, uid: str) -> None:
         """A DELETED event counts only after a GET for that UID answers 404 (settled.md)."""
-        body = self._cache.get(uid)
-        if body is not None:
-            metadata = body["metadata"]
+        body, entry = self._cache.get(uid), self._index.get(uid)
+        if body is not None or entry is not None:
+            namespace = body["metadata"]["namespace"] if body else entry and entry.namespace
+            name = body["metadata"]["name"] if body else entry and entry.name
             try:
-                found = self._api.get_session(metadata["namespace"], metadata["name"])
+                found = self._api.get_session(str(namespace), str(name))
             except ApiAbsent:
                 found = None
             if found is None or found["metadata"]["uid"] != uid:
                 self._cache.forget(uid)
+                self._say_left(uid, entry)
         self._gone.discard(uid)
+
+    def _say_left(self, uid: str, entry: Entry | None) -> None:
+        """Say once where the data is of an object that went without us (law 12, case C27)."""
+        if entry is not None and not entry.released and uid not in self._left:
+            self._left.add(uid)
+            event(
+                LOGGER,
+                logging.WARNING,
+                "object gone, data kept",
+                session=f"{entry.namespace}/{entry.name}",
+                directory=self._parts.store.directory(uid),
+            )
 
     def _host_report(self) -> HostReport:
         return HostReport(

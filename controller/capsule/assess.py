@@ -116,6 +116,10 @@ class Assessment:
             bounds=self.bounds,
             settings=configuration.silenced,
         )
+        if configuration.partial:
+            evidence.remarks.append("the clone is partial: its history is not complete here")
+        if (repository.common_dir / "shallow").exists():
+            evidence.remarks.append("the clone is shallow: its history is not complete here")
         assess_refs(git, scope, configuration, evidence)
         inner = assess_tree(git, repository, configuration, evidence)
         for directory in sorted(inner.trees):

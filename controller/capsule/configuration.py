@@ -13,6 +13,7 @@ from controller.capsule.request import Request
 
 NETWORK_SCHEMES: Final = frozenset({"ssh", "git", "http", "https", "git+ssh", "ssh+git"})
 _SCP_LIKE: Final = re.compile(r"^[^/:]+:(?!/)|^[^/:]+:/")
+_PARTIAL: Final = re.compile(r"^remote\..*\.(promisor|partialclonefilter)$")
 _DRIVER_KEYS: Final = ("clean", "smudge", "process")
 
 
@@ -39,6 +40,7 @@ class Configuration:
     filters: frozenset[str]
     remotes: tuple[Remote, ...]
     upstreams: Mapping[str, tuple[str, str]]
+    partial: bool
 
     @property
     def silenced(self) -> dict[str, str]:
@@ -61,6 +63,7 @@ def read(git: Git) -> Configuration:
             if key.startswith("filter.")
         ),
         remotes=tuple(_remotes(settings, rewrites)),
+        partial=any(_PARTIAL.match(key) for key in settings),
         upstreams={
             branch: (values[-1], settings[f"branch.{branch}.merge"][-1])
             for key, values in list(settings.items())

@@ -57,7 +57,8 @@ class Evidence:
     """What was found in one tree or repository; filled by the probes as they succeed.
 
     `files` holds the first of the changes and `total` counts all; `hidden` says in words what makes
-    a tree dirty without a file to show for it, such as a merge in progress. `failures` are probes
+    a tree dirty without a file to show for it, such as a merge in progress. `remarks` change no
+    verdict and say what a person should know who relies on it. `failures` are probes
     without an answer: with one of them nothing here is complete. `digest` takes in every detail
     that a person who approves a discard must have seen. Files of a `home` are only counted, and
     change with every look at a conversation, so their number is no part of it.
@@ -67,6 +68,7 @@ class Evidence:
     files: list[Change] = field(default_factory=list)
     total: int = 0
     hidden: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
     unpushed: list[Unpushed] = field(default_factory=list)
     more_unpushed: int = 0
     ignored_count: int = 0
@@ -116,7 +118,7 @@ class Evidence:
             for item in self.unpushed
         ]
         items = [{"path": printable(c.path), "change": c.letters} for c in self.files]
-        words = [*self.failures, *self.hidden]
+        words = [*self.failures, *self.hidden, *self.remarks]
         if self.more_unpushed:
             words.append(f"{self.more_unpushed} more refs have commits that are on no remote")
         return {

@@ -6,19 +6,21 @@ it tells of unreadable folders and broken refs there and exits with 0.
 """
 
 import os
+import selectors
 import signal
 import subprocess
 import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 CHUNK: Final = 1 << 16
 MOST_ERRORS: Final = 4096
+MOST_RECORD: Final = 1 << 20
 
 PINNED: Final[Mapping[str, str]] = {
     "advice.graftFileDeprecated": "false",
@@ -117,6 +119,8 @@ class Git:
         for chunk in self._output(arguments, given, index):
             *whole, rest = (rest + chunk).split(separator)
             yield from whole
+            if len(rest) > MOST_RECORD:
+                raise ProbeFailed(f"git {arguments[0]} printed more than it may")
         if rest:
             yield rest
 
@@ -136,59 +140,47 @@ class Git:
         silent_codes: Sequence[int] = (),
     ) -> Iterator[bytes]:
         printed = 0
-        with self._running(arguments, given, index, silent_codes) as output:
-            while chunk := os.read(output.fileno(), CHUNK):
+        complaints = b""
+        process = self._started(arguments, given, index)
+        try:
+            for stream, chunk in _chunks(process, self.bounds):
+                if stream is process.stderr:
+                    complaints += chunk[: MOST_ERRORS - len(complaints)]
+                    continue
                 printed += len(chunk)
                 if printed > self.bounds.most_bytes:
                     raise ProbeFailed(f"git {arguments[0]} printed more than it may")
                 yield chunk
+            _wait(process, self.bounds)
+        finally:
+            _end(process)
+        words = " ".join(complaints.decode(errors="backslashreplace").split())
+        if words or (process.returncode != 0 and process.returncode not in silent_codes):
+            raise ProbeFailed(f"git {arguments[0]}: {words or f'exit code {process.returncode}'}")
 
-    @contextmanager
-    def _running(
-        self,
-        arguments: Sequence[str],
-        given: bytes,
-        index: Path | None,
-        silent_codes: Sequence[int],
-    ) -> Iterator[IO[bytes]]:
-        """A child in a process group of its own, killed when time is up or the reader leaves."""
-        command = ["git", "--no-pager", "--literal-pathspecs", *arguments]
-        with tempfile.TemporaryFile() as stdin:
-            stdin.write(given)
-            stdin.seek(0)
+    def _started(
+        self, arguments: Sequence[str], given: bytes, index: Path | None
+    ) -> "subprocess.Popen[bytes]":
+        """Start git in a process group of its own, unless the time is up already."""
+        self.bounds.remaining  # noqa: B018 - raises when the time is up
+        with tempfile.TemporaryFile() if given else Path(os.devnull).open("rb") as stdin:
+            if given:
+                stdin.write(given)
+                stdin.seek(0)
             try:
-                process = subprocess.Popen(
-                    command,
+                return subprocess.Popen(
+                    ["git", "--no-pager", "--literal-pathspecs", *arguments],
                     stdin=stdin,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
                     env=self._environment(index),
                     cwd=self.tree or self.git_dir,
                     start_new_session=True,
+                    bufsize=0,
                 )
             except OSError as error:
-                raise ProbeFailed(f"git can not be run: {error.strerror}") from None
-        late = threading.Event()
-        watch = threading.Timer(self.bounds.remaining, _end, (process, late))
-        watch.daemon = True
-        watch.start()
-        complaints = _Complaints(process)
-        complaints.start()
-        try:
-            assert process.stdout is not None  # noqa: S101 - Popen was told to open it
-            yield process.stdout
-            code = process.wait()
-        finally:
-            watch.cancel()
-            _end(process)
-            complaints.join()
-            if process.stdout is not None:
-                process.stdout.close()
-        if late.is_set():
-            raise ProbeFailed(f"git {arguments[0]} took longer than it may")
-        if complaints.text or (code != 0 and code not in silent_codes):
-            words = complaints.text or f"exit code {code}"
-            raise ProbeFailed(f"git {arguments[0]}: {words}")
+                words = f"git can not be run: {error.filename}: {error.strerror}"
+                raise ProbeFailed(words) from None
 
     def _environment(self, index: Path | None) -> dict[str, str]:
         settings = {**PINNED, **self.settings}
@@ -197,47 +189,53 @@ class Git:
             "PATH": os.environ.get("PATH", os.defpath),
             "TMPDIR": tempfile.gettempdir(),
             "GIT_DIR": str(self.git_dir),
+            "GIT_WORK_TREE": str(self.tree or self.git_dir),
             "GIT_CONFIG_COUNT": str(len(settings)),
         }
         for number, (key, value) in enumerate(settings.items()):
             environment[f"GIT_CONFIG_KEY_{number}"] = key
             environment[f"GIT_CONFIG_VALUE_{number}"] = value
-        if self.tree is not None:
-            environment["GIT_WORK_TREE"] = str(self.tree)
         if index is not None:
             environment["GIT_INDEX_FILE"] = str(index)
         return environment
 
 
-class _Complaints(threading.Thread):
-    """Reads the error stream to its end, so that the child never waits, and keeps its beginning."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
-        super().__init__(daemon=True)
-        self._process = process
-        self._kept = b""
-
-    def run(self) -> None:
-        assert self._process.stderr is not None  # noqa: S101 - Popen was told to open it
-        with self._process.stderr as stream:
-            while chunk := os.read(stream.fileno(), CHUNK):
-                self._kept += chunk[: MOST_ERRORS - len(self._kept)]
-
-    @property
-    def text(self) -> str:
-        """What git complained of, on one line."""
-        return " ".join(self._kept.decode(errors="backslashreplace").split())
+def _chunks(process: "subprocess.Popen[bytes]", bounds: Bounds) -> Iterator[tuple[object, bytes]]:
+    """Yield what is printed, with the stream, until nobody can print any more."""
+    with selectors.DefaultSelector() as selector:
+        for stream in (process.stdout, process.stderr):
+            assert stream is not None  # noqa: S101 - Popen was told to open it
+            selector.register(stream, selectors.EVENT_READ)
+        while selector.get_map():
+            for key, _ in selector.select(bounds.remaining):
+                if chunk := os.read(key.fd, CHUNK):
+                    yield key.fileobj, chunk
+                else:
+                    selector.unregister(key.fileobj)
 
 
-def _end(process: "subprocess.Popen[bytes]", late: threading.Event | None = None) -> None:
-    """Kill a child and all that it started, if it still runs."""
-    if process.poll() is not None:
-        return
-    if late is not None:
-        late.set()
+def _wait(process: "subprocess.Popen[bytes]", bounds: Bounds) -> None:
+    """Wait for the end of a child, which stays a zombie: its group's number is not free yet."""
+    watch = threading.Timer(bounds.remaining, _kill, (process,))
+    watch.daemon = True
+    watch.start()
     try:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    finally:
+        watch.cancel()
+        watch.join()
+    bounds.remaining  # noqa: B018 - raises when the time is up
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """Kill a child, if it still runs, and all that it started."""
+    _kill(process)
+    process.wait()
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    if late is None:
-        process.wait()

@@ -2,9 +2,8 @@
 too: on a remote as last seen, or in the source that the tree was made from.
 """
 
-import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -12,13 +11,13 @@ from controller.api.vocabulary import Isolation
 from controller.capsule.configuration import Configuration, elsewhere
 from controller.capsule.evidence import Evidence, Unpushed
 from controller.capsule.git import Git, ProbeFailed
+from controller.capsule.reflog import departures, entries, small_file
 from controller.capsule.repositories import Repository
 from controller.capsule.request import Request, Snapshot
 
 HEADS: Final = "refs/heads/"
+REMOTES: Final = "refs/remotes/"
 STASH: Final = "refs/stash"
-ZERO: Final = "0" * 40
-MOST_LOG: Final = 64 << 20
 _FORMAT: Final = "%00".join(
     ("%(refname)", "%(objectname)", "%(objecttype)", "%(*objectname)", "%(*objecttype)",
      "%(upstream)", "%(symref)")
@@ -53,25 +52,21 @@ class Scope:
 
 def assess_refs(git: Git, scope: Scope, configuration: Configuration, evidence: Evidence) -> None:
     """Find commits that would go with this repository. Raises ProbeFailed."""
-    where = scope.repository.tree or scope.repository.git_dir
     tips = list(_tips(git))
-    trusted = [r for r in configuration.remotes if elsewhere(r, scope.request, where)]
-    tracking = {tip.ref for tip in tips if any(r.follows(tip.ref) for r in trusted)}
-    known = {tip.ref for tip in tips}
+    tracking = _tracking(tips, scope, configuration)
     head_ref, head = _head(git)
     own = [tip for tip in tips if tip.ref not in tracking and _own(tip, scope, head_ref)]
     safe = {tip.commit for tip in tips if tip.ref in tracking and tip.commit}
-    safe |= _staying(tips, own, scope)
+    safe |= _staying(tips, own, tracking, scope)
     stashed = _stashed(scope, tips)
     left = _left(git, scope)
-    loose = [*stashed, *left, *([head] if head else ())]
-    unsafe = _reached(git, [*(tip.commit for tip in own if tip.commit), *loose], safe)
+    held = {*(tip.commit for tip in own), head} - {""}
+    unsafe = _reached(git, {*held, *stashed.values(), *left}, safe)
     if head and not head_ref and head in unsafe:
         evidence.behind(_unpushed(git, "HEAD", head, safe, "HEAD is detached"))
+    known = {tip.ref for tip in tips}
     for tip in own:
-        if tip.ref == STASH:
-            continue
-        if not tip.commit and tip.oid in scope.snapshot.refs.values():
+        if tip.ref == STASH or (not tip.commit and tip.oid in scope.snapshot.refs.values()):
             continue
         if not tip.commit:
             evidence.behind(Unpushed(ref=tip.ref, ahead=0, reason="it leads to no commit"))
@@ -79,30 +74,60 @@ def assess_refs(git: Git, scope: Scope, configuration: Configuration, evidence: 
             reason = _reason(tip, configuration, known, tracking)
             evidence.behind(_unpushed(git, tip.ref, tip.commit, safe, reason, tip.upstream))
     _note_stashes(scope, stashed, evidence)
-    for commit in left:
-        if commit in unsafe and not _held(git, commit, [tip.commit for tip in own if tip.commit]):
+    lost = [c for c, later in left.items() if c in unsafe and _reached(git, [c], held | later)]
+    for commit in lost:
+        if _reached(git, [commit], set(lost) - {commit}):
             reason = "it was left by a checkout and no ref holds it"
             evidence.behind(_unpushed(git, f"HEAD@{{{commit[:12]}}}", commit, safe, reason))
-    evidence.note("head", head_ref, head, "refs", *(f"{t.ref} {t.oid}" for t in own), *loose)
+    evidence.note("head", head_ref, head, "refs", *(f"{t.ref} {t.oid}" for t in own))
+    evidence.note("stash", *stashed.values(), "left", *lost)
 
 
 def _tips(git: Git) -> Iterator[Tip]:
+    """Yield all refs but those that only name another, which is a ref itself.
+
+    Of a tag of a tag git tells the inner tag alone, so what that leads to is asked for apart.
+    """
+    nested: list[Tip] = []
     for record in git.records("for-each-ref", f"--format={_FORMAT}", separator=b"\n"):
         fields = record.decode(errors="surrogateescape").split("\0")
         if len(fields) != _FORMAT.count("%00") + 1:
             raise ProbeFailed("git for-each-ref printed what is not understood")
         ref, oid, kind, peeled, peeled_kind, upstream, symref = fields
-        if symref and symref.startswith("refs/remotes/"):
+        if symref == "HEAD" or symref.startswith("refs/"):
             continue
         commit = oid if kind == "commit" else peeled if peeled_kind == "commit" else ""
-        yield Tip(ref=ref, oid=oid, commit=commit, upstream=upstream)
+        tip = Tip(ref=ref, oid=oid, commit=commit, upstream=upstream)
+        if kind == peeled_kind == "tag":
+            nested.append(tip)
+        else:
+            yield tip
+    if nested:
+        inner = list(_objects(git, [f"{tip.oid}^{{}}" for tip in nested]))
+        for tip, (oid, kind) in zip(nested, inner, strict=True):
+            yield replace(tip, commit=oid if kind == "commit" else "")
+
+
+def _tracking(tips: Iterable[Tip], scope: Scope, configuration: Configuration) -> set[str]:
+    """Refs that show a place outside the session, as last seen, and no other place."""
+    where = scope.repository.tree or scope.repository.git_dir
+    outside = [r for r in configuration.remotes if elsewhere(r, scope.request, where)]
+    inside = [r for r in configuration.remotes if r not in outside]
+    return {
+        tip.ref
+        for tip in tips
+        if any(r.follows(tip.ref) for r in outside) and not any(r.follows(tip.ref) for r in inside)
+    }
 
 
 def _head(git: Git) -> tuple[str, str]:
     """Return what HEAD names, empty if it is detached, and its commit, empty if it is unborn."""
     ref = git.text("symbolic-ref", "--quiet", "HEAD", silent_codes=(1,))
     given = ("rev-parse", "--quiet", "--verify", "--end-of-options", "HEAD^{commit}")
-    return ref, git.text(*given, silent_codes=(1,))
+    commit = git.text(*given, silent_codes=(1,))
+    if not ref and not commit:
+        raise ProbeFailed("HEAD is detached and leads to no commit")
+    return ref, commit
 
 
 def _own(tip: Tip, scope: Scope, head_ref: str) -> bool:
@@ -131,20 +156,30 @@ def _checked_out(scope: Scope) -> set[str]:
 
 def _branch_of(git_dir: Path) -> str:
     try:
-        text = _small_file(git_dir / "HEAD").decode(errors="surrogateescape")
+        text = small_file(git_dir / "HEAD").decode(errors="surrogateescape")
     except FileNotFoundError:
         return ""
     return text.removeprefix("ref: ").strip() if text.startswith("ref: ") else ""
 
 
-def _staying(tips: Iterable[Tip], own: Iterable[Tip], scope: Scope) -> set[str]:
-    """Commits that the source holds: where the tree began, and the refs that were there."""
+def _staying(tips: Iterable[Tip], own: Iterable[Tip], tracking: set[str], scope: Scope) -> set[str]:
+    """Commits that the source holds: where the tree began, and the refs that were there.
+
+    A branch that the session adopted goes with it, so it holds nothing for itself. Of a shared
+    repository the refs that stay hold their commits, but for those of remotes inside the session.
+    """
     snapshot = scope.snapshot
-    if scope.isolation is Isolation.CLONE:
-        return {snapshot.base, *snapshot.refs.values()} - {""}
-    mine = {tip.ref for tip in own}
-    stay = {tip.commit for tip in tips if tip.ref not in mine and tip.ref != STASH}
-    return {snapshot.base, *stay} - {""}
+    started = {oid for ref, oid in snapshot.refs.items() if ref != snapshot.scratch}
+    if snapshot.scratch not in snapshot.refs:
+        started.add(snapshot.base)
+    if scope.isolation is not Isolation.CLONE:
+        mine = {tip.ref for tip in own} | {STASH}
+        started |= {
+            tip.commit
+            for tip in tips
+            if tip.ref not in mine and (not tip.ref.startswith(REMOTES) or tip.ref in tracking)
+        }
+    return started - {""}
 
 
 def _reached(git: Git, tips: Iterable[str], safe: Iterable[str]) -> set[str]:
@@ -162,12 +197,16 @@ def _reached(git: Git, tips: Iterable[str], safe: Iterable[str]) -> set[str]:
 
 
 def _existing(git: Git, commits: Iterable[str]) -> Iterator[str]:
-    given = "\n".join((*commits, "")).encode()
+    yield from (oid for oid, kind in _objects(git, commits) if kind == "commit")
+
+
+def _objects(git: Git, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield what each name leads to: the object and its kind, or the name and `missing`."""
+    given = "\n".join((*names, "")).encode()
     command = ("cat-file", "--batch-check=%(objectname) %(objecttype)")
     for record in git.records(*command, given=given, separator=b"\n"):
         oid, _, kind = record.decode().partition(" ")
-        if kind == "commit":
-            yield oid
+        yield oid, kind
 
 
 def _unpushed(
@@ -197,79 +236,26 @@ def _reason(tip: Tip, configuration: Configuration, known: set[str], tracking: s
     return f"ahead of {branch}"
 
 
-def _stashed(scope: Scope, tips: Iterable[Tip]) -> list[str]:
-    """Return the stash's entries, without those that a shared repository had from the start."""
+def _stashed(scope: Scope, tips: Iterable[Tip]) -> dict[int, str]:
+    """Return the stash's entries by number, but those that a shared repository had before."""
     current = [tip.commit for tip in tips if tip.ref == STASH]
     if not current or scope.isolation is Isolation.SHARED:
-        return []
-    log = _log(scope.repository.common_dir / "logs" / STASH)
-    entries = dict.fromkeys([*current, *(new for _, new, _ in log)])
+        return {}
+    log = list(entries(scope.repository.common_dir / "logs" / STASH))
+    stash = dict.fromkeys([*current, *(entry.new for entry in reversed(log))])
     before = scope.snapshot.stashes if scope.isolation is Isolation.WORKTREE else frozenset()
-    return [entry for entry in entries if entry not in before]
+    return {number: entry for number, entry in enumerate(stash) if entry not in before}
 
 
-def _note_stashes(scope: Scope, stashed: list[str], evidence: Evidence) -> None:
+def _note_stashes(scope: Scope, stashed: Mapping[int, str], evidence: Evidence) -> None:
     """A stash is no remote's, whatever its commits are reached from."""
     shared = scope.isolation is Isolation.WORKTREE
     words = "stashed in the repository that is shared" if shared else "stashed"
-    for number, _ in enumerate(stashed):
+    for number in stashed:
         evidence.behind(Unpushed(ref=f"stash@{{{number}}}", ahead=1, reason=words))
 
 
-def _left(git: Git, scope: Scope) -> list[str]:
-    """Return commits that a checkout left without a ref, as far as the reflog knows.
-
-    A commit that was amended or rebased afterwards was replaced, not left; one that was pruned
-    is gone already.
-    """
-    log = list(_log(scope.repository.git_dir / "logs" / "HEAD"))
-    left = {old for old, _, message in log if message.startswith("checkout: moving from ")}
-    left -= {ZERO}
-    if not left:
-        return []
-    left -= {old for old, _, message in log if _replaced(message)}
-    for path in _branch_logs(scope.repository.common_dir / "logs" / "refs" / "heads"):
-        left -= {old for old, _, message in _log(path) if _replaced(message)}
-    return sorted(set(_existing(git, left))) if left else []
-
-
-def _replaced(message: str) -> bool:
-    return message.startswith(("commit (amend)", "rebase"))
-
-
-def _branch_logs(top: Path) -> Iterator[Path]:
-    for directory, _, names in os.walk(top):
-        yield from (Path(directory) / name for name in names)
-
-
-def _held(git: Git, commit: str, tips: list[str]) -> bool:
-    """Whether one of the refs reaches a commit, which is then told with that ref."""
-    return not _reached(git, [commit], tips)
-
-
-def _log(path: Path) -> Iterator[tuple[str, str, str]]:
-    """Yield the old commit, the new one and the message of each entry of a reflog."""
-    try:
-        raw = _small_file(path)
-    except FileNotFoundError:
-        return
-    for line in raw.decode(errors="surrogateescape").splitlines():
-        who, _, message = line.partition("\t")
-        fields = who.split(" ", 2)
-        if len(fields) == 3:
-            yield fields[0], fields[1], message
-
-
-def _small_file(path: Path) -> bytes:
-    """Read a regular file that may be a session's trap. Raises FileNotFoundError, ProbeFailed."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as stream:
-            raw = stream.read(MOST_LOG + 1)
-    except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(path) from None
-    except OSError as error:
-        raise ProbeFailed(f"{path} can not be read: {error.strerror}") from None
-    if len(raw) > MOST_LOG:
-        raise ProbeFailed(f"{path} is larger than can be looked at")
-    return raw
+def _left(git: Git, scope: Scope) -> dict[str, frozenset[str]]:
+    """Return commits that HEAD left and that are still there, with what was given up later."""
+    left = departures(scope.repository.git_dir, scope.repository.common_dir)
+    return {commit: left[commit] for commit in sorted(set(_existing(git, left)) & left.keys())}

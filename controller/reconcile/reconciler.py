@@ -13,7 +13,7 @@ from typing import Any
 from controller.api.names import LABEL_RESUMABLE
 from controller.api.reasons import Reason
 from controller.api.vocabulary import Phase
-from controller.apiserver import ApiAbsent, ApiConflict, ApiServer
+from controller.apiserver import ApiAbsent, ApiConflict, ApiError, ApiRefused, ApiServer
 from controller.index import ManifestIndex
 from controller.logs import event
 from controller.reconcile.act import BackendSilent, Effects, NotHolder
@@ -37,7 +37,7 @@ from controller.reconcile.manifest import Manifest, Seen
 from controller.reconcile.observe import Observer
 from controller.reconcile.plan import plan
 from controller.reconcile.report import status_of
-from controller.reconcile.statuspatch import merge_patch, persisted
+from controller.reconcile.statuspatch import essential, merge_patch, persisted
 from controller.reconcile.steps import RECHECK, Hold, Plan
 from controller.sessions import SessionCache
 from controller.workspace.instances import InstanceStore, StorageFault
@@ -46,6 +46,8 @@ LOGGER = logging.getLogger(__name__)
 MAX_STEPS = 40
 SILENT_RETRY_SECONDS = 5.0
 RACE_RETRY_SECONDS = 1.0
+# The store's own words; servers pass them on as a fault of theirs (500).
+_TOO_LARGE = "too large"
 _FREEING = frozenset({Phase.KEEPING, Phase.PURGING})
 NOT_PERSISTED = Hold(
     reason=Reason.STATUS_NOT_PERSISTED,
@@ -190,7 +192,7 @@ class Reconciler:
         old: Mapping[str, Any] = body.get("status") or {}
         new = status_of(case, replace(answer, hold=NOT_PERSISTED) if blocked else answer, old)
         try:
-            kept = self._write_status(session, body, merge_patch(old, new))
+            kept = self._write_status(session, body, old, new)
             self._label(body, resumable=bool(new["resumable"]))
         except (ApiConflict, ApiAbsent):
             self._refetch(session.namespace, session.name, session.uid)
@@ -205,9 +207,28 @@ class Reconciler:
         return RECHECK.total_seconds() if blocked else 0.0
 
     def _write_status(
+        self,
+        session: SessionObject,
+        body: Mapping[str, Any],
+        old: Mapping[str, Any],
+        new: Mapping[str, Any],
+    ) -> bool:
+        """Merge into the status; return whether the server kept all of it.
+
+        What it refuses to take is written smaller, so that the phase never sticks (case C18).
+        """
+        try:
+            return self._patch_status(session, body, merge_patch(old, new))
+        except ApiError as error:
+            if not isinstance(error, ApiRefused) and _TOO_LARGE not in str(error):
+                raise
+            name = f"{session.namespace}/{session.name}"
+            event(LOGGER, logging.WARNING, "status refused", session=name, why=error)
+            return self._patch_status(session, body, merge_patch(old, essential(new)))
+
+    def _patch_status(
         self, session: SessionObject, body: Mapping[str, Any], patch: Mapping[str, Any]
     ) -> bool:
-        """Merge into the status; return whether the server kept all of it."""
         if not patch:
             return True
         self._effects.check_lease()

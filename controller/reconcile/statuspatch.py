@@ -1,7 +1,16 @@
-"""The smallest merge patch from one status to another, and whether a server kept it."""
+"""The smallest merge patch from one status to another, and what of it a server keeps or takes."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+
+from controller.api.vocabulary import ConditionType
+
+_ESSENTIAL: Final = (
+    "phase", "cause", "runId", "resumable", "servedBy", "nodeName", "observedGeneration", "message",
+    "conditions",
+)  # fmt: skip
+_TELLING: Final = (ConditionType.READY, ConditionType.STALLED)
+_LONGEST: Final = 128
 
 
 def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,3 +43,18 @@ def persisted(patch: Mapping[str, Any], returned: Mapping[str, Any]) -> bool:
         elif returned.get(key) != value:
             return False
     return True
+
+
+def essential(status: Mapping[str, Any]) -> dict[str, Any]:
+    """What people and programs need of a status that a server finds too large (case C18).
+
+    The manifest on the host holds the rest.
+    """
+    kept = {key: status[key] for key in _ESSENTIAL if key in status}
+    kept["message"] = str(kept.get("message", ""))[:_LONGEST]
+    kept["conditions"] = [
+        {**condition, "message": str(condition.get("message", ""))[:_LONGEST]}
+        for condition in kept.get("conditions") or ()
+        if condition["type"] in _TELLING
+    ]
+    return kept

@@ -182,9 +182,7 @@ def _tree_status(tree: TreeWork) -> dict[str, Any]:
                 "items": [{"path": f.path, "change": f.change} for f in tree.files],
             },
             "branches": [
-                _said(
-                    {"ref": b.ref, "upstream": b.upstream, "ahead": b.ahead, "reason": b.reason}
-                )
+                _said({"ref": b.ref, "upstream": b.upstream, "ahead": b.ahead, "reason": b.reason})
                 for b in tree.branches
             ],
             "ignored": {"count": tree.ignored_count, "bytes": tree.ignored_bytes},

@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from string import Template
 from typing import Any, Final
@@ -212,15 +213,14 @@ class Cluster:
         """Apply our CRDs; a server that does not know CEL drops the rules."""
         self.kubectl("apply", "--validate=false", "-f", str(ROOT / "crds"))
         for plural in ("sessioninstances", "sessionpolicies", "sessionhosts"):
-            wait_until(
-                lambda crd=f"crd/{plural}.sessionkeeper.io": self._established(crd),
-                f"{plural} are served",
-            )
+            wait_until(partial(self._established, plural), f"{plural} are served")
 
-    def _established(self, crd: str) -> bool:
-        """A definition that was made just now has no conditions yet, which kubectl gives up on."""
-        condition = "--for=condition=Established"
-        return self.kubectl("wait", condition, crd, "--timeout=5s", check=False).returncode == 0
+    def _established(self, plural: str) -> bool:
+        """Whether a CRD is served; kubectl does not wait for one that has no conditions yet."""
+        name = f"crd/{plural}.sessionkeeper.io"
+        return not self.kubectl(
+            "wait", "--for=condition=Established", name, "--timeout=30s", check=False
+        ).returncode
 
     def down(self) -> None:
         """Stop and remove everything of this run; a second interrupt does not cut this short."""

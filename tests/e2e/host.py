@@ -12,9 +12,17 @@ from typing import Any
 
 import docker
 
-from controller.api.names import LABEL_COMPONENT, LABEL_NAME, LABEL_NAMESPACE, LABEL_OWNER, owner_of
+from controller.api.names import (
+    LABEL_COMPONENT,
+    LABEL_IMAGE,
+    LABEL_NAME,
+    LABEL_NAMESPACE,
+    LABEL_OWNER,
+    owner_of,
+)
 from controller.apiserver import ApiAbsent, ApiServer
 from tests.cluster.environment import Cluster
+from tests.cluster.inspector_image import INSPECTOR_IMAGE
 
 DEADLINE_SECONDS = 40.0
 POLL_SECONDS = 0.1
@@ -238,9 +246,11 @@ class Host:
         eventually(lambda: self.run_in(name, command) == output, what=f"{command} in {name}")
 
     def pins(self) -> list[Any]:
-        """The image pins of this host."""
+        """The image pins of this host's sessions; the inspector's image has one of its own."""
         labels = [f"{LABEL_OWNER}={self.owner}", f"{LABEL_COMPONENT}=pin"]
-        return list(self.engine().containers.list(filters={"label": labels}))
+        found = self.engine().containers.list(filters={"label": labels})
+        inspector = self.engine().images.get(INSPECTOR_IMAGE).id
+        return [pin for pin in found if pin.labels[LABEL_IMAGE] != inspector]
 
     def networks(self) -> list[Any]:
         """The networks of this host's sessions."""

@@ -3,12 +3,19 @@
 import json
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from controller.api.names import API_VERSION, SESSIONS
+from controller.apiserver import ApiError
 from controller.doctor_api import definitions
+from tests.e2e.engine_proxy import EngineProxy
 from tests.e2e.host import Host, eventually
 
+# What finalizer and labels need, and a whole status has no room in.
+ROOM = 1500
+SMALL = 20_000
 OLD_CRD = "sessioninstances.sessionkeeper.io"
 HISTORY = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties/history"
 QUIET_SECONDS = 8
@@ -78,3 +85,64 @@ def test_a_purge_that_waits_is_taken_back(idle_host: Host) -> None:
     status = host.wait_run("s", 2)
     assert status["restore"]["tier"] == 1
     assert host.container("s").id == container
+
+
+LARGEST_ENVIRONMENT = 2_000_000
+STEP = 16_000
+
+
+def padded(host: Host, size: int) -> dict[str, Any]:
+    """A session whose environment has about this many characters."""
+    full, rest = divmod(size, STEP)
+    values = [STEP] * full + [rest]
+    env = [{"name": f"V{number}", "value": "x" * value} for number, value in enumerate(values)]
+    return host.manifest("s", env=env)
+
+
+def taken(host: Host, size: int) -> bool:
+    """Whether the server takes a session of this size; it is removed again."""
+    path = f"/apis/{API_VERSION}/namespaces/{host.namespace}/{SESSIONS}"
+    try:
+        host.api.request("POST", path, body=padded(host, size))
+    except ApiError:
+        return False
+    host.cluster.kubectl("delete", "session", "s", "-n", host.namespace)
+    return True
+
+
+def largest_taken(host: Host) -> int:
+    """The size up to which the server takes a session, to some hundred characters."""
+    low, high = 0, LARGEST_ENVIRONMENT
+    while high - low > 200:
+        middle = (low + high) // 2
+        low, high = (middle, high) if taken(host, middle) else (low, middle)
+    return low
+
+
+def test_what_the_server_finds_too_large_is_written_smaller(idle_host: Host) -> None:
+    """Case C18: an object that leaves no room for a whole status has its phase all the same."""
+    host = idle_host
+    size = largest_taken(host) - ROOM
+    path = f"/apis/{API_VERSION}/namespaces/{host.namespace}/{SESSIONS}"
+    host.api.request("POST", path, body=padded(host, size))
+    host.start()
+    host.wait("s", "Running")
+    assert "history" not in host.status("s")
+    assert "too large" in host.log()
+    host.patch("s", desiredState="Purged")
+    host.wait("s", "Purged")
+    assert host.containers("s") == []
+
+
+def test_what_the_engine_says_at_length_is_cut(idle_host: Host) -> None:
+    """Case C18: two megabytes of an engine's words do not reach the object."""
+    host = idle_host
+    with EngineProxy(host.cluster.docker_host, host.work / "p.sock") as proxy:
+        host.flags = ["--docker-host", proxy.docker_host]
+        words = "no such thing: " + "x" * 2_000_000
+        proxy.refuse(r"POST .*/containers/create\?name=sk-[0-9a-f]{8}-", 400, words)
+        host.start()
+        host.apply("s")
+        said = host.wait_condition("s", "Ready", "False", "StartRefused")
+        assert "no such thing" in said["message"]
+        assert len(json.dumps(host.session("s"))) < SMALL

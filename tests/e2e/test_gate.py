@@ -1,17 +1,230 @@
 """Nothing is lost unseen, on the real engine: verdict, gate, approval (laws 2, 5 and 14)."""
 
-from tests.e2e.host import Host, eventually
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
 
-COMMIT = (
-    "cd ~ && mkdir -p repo && cd repo && git init -q . && "
-    "git -c user.name=a -c user.email=a@x commit -q --allow-empty -m one"
-)
+import pytest
+
+from tests.e2e.host import SLEEPER, Host, eventually
+
+USER = 1000
+CLEAN, DIRTY, UNPUSHED, UNKNOWN = "Clean", "Dirty", "Unpushed", "Unknown"
+ENVIRONMENT = {
+    "PATH": os.environ["PATH"],
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    **{f"GIT_{who}_{what}": "a@x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
+}
 
 
-def test_a_clean_session_is_purged_without_a_word(host: Host) -> None:
-    """A home without repositories holds no work that git knows of."""
+def git(tree: Path, *arguments: str) -> None:
+    """Run git as a session's person would."""
+    subprocess.run(["git", "-C", tree, *arguments], check=True, env=ENVIRONMENT, timeout=60)
+
+
+def owned(path: Path) -> None:
+    """Give a tree to the session's user."""
+    os.chown(path, USER, USER)
+    for place, directories, files in os.walk(path):
+        for name in (*directories, *files):
+            os.chown(Path(place) / name, USER, USER, follow_symlinks=False)
+
+
+def work(host: Host, name: str, state: str) -> Path:
+    """Put a repository into a session's home whose work is in this state."""
+    tree = host.directory(name) / "home" / "repo"
+    tree.mkdir()
+    git(tree, "init", "-q", "-b", "main")
+    (tree / "file").write_text("pushed\n")
+    git(tree, "add", ".")
+    git(tree, "commit", "-qm", "one")
+    git(tree, "remote", "add", "origin", "ssh://git.invalid/o.git")
+    git(tree, "update-ref", "refs/remotes/origin/main", "main")
+    git(tree, "branch", "-q", "--set-upstream-to=origin/main")
+    change(tree, state)
+    owned(tree)
+    return tree
+
+
+def change(tree: Path, state: str) -> None:
+    """Bring a clean repository into a state."""
+    if state == DIRTY:
+        (tree / "new").write_text("unsaved\n")
+    elif state == UNPUSHED:
+        git(tree, "commit", "-q", "--allow-empty", "-m", "two")
+    elif state == UNKNOWN:
+        git(tree, "config", "core.repositoryFormatVersion", "1")
+        git(tree, "config", "extensions.fromTheFuture", "true")
+
+
+def blocked(host: Host, name: str, reason: str) -> dict[str, Any]:
+    """Wait until a purge waits for its person, with a reason."""
+    return host.wait_condition(name, "PurgeBlocked", "True", reason)
+
+
+def approve(host: Host, name: str) -> None:
+    """Let go of what the status shows now, by the very command that the condition names."""
+    message = host.condition(name, "PurgeBlocked")["message"]
+    command = message.partition("To discard it: ")[2].partition("'}")[0]
+    patch = command.partition("-p '")[2].partition("'")[0]
+    assert command.startswith(f"kubectl patch session {name} -n {host.namespace} --type merge")
+    host.cluster.kubectl(
+        "patch", "session", name, "-n", host.namespace, "--type", "merge", "-p", patch
+    )
+
+
+@pytest.mark.parametrize("state", [DIRTY, UNPUSHED, UNKNOWN])
+def test_unsaved_work_waits_for_its_person(host: Host, state: str) -> None:
+    """Blocked with the evidence in the status; the command that it names lets it go."""
     host.apply("s")
     host.wait("s", "Running")
+    tree = work(host, "s", state)
     host.patch("s", desiredState="Purged")
+    blocked(host, "s", "ApprovalMissing")
+    status = host.status("s")
+    assert (status["phase"], status["work"]["state"]) == ("Purging", state)
+    assert len(host.containers("s")) == 1
+    mount = next(m for m in status["work"]["mounts"] if m["name"] == "home/repo")
+    assert mount["state"] == state
+    if state == DIRTY:
+        assert mount["files"]["items"] == [{"path": "new", "change": "??"}]
+    if state == UNPUSHED:
+        assert mount["branches"][0]["ref"] == "refs/heads/main"
+        assert mount["branches"][0]["ahead"] == 1
+    if state == UNKNOWN:
+        assert "fromthefuture" in mount["message"]
+    shown = host.cluster.kubectl("get", "session", "s", "-n", host.namespace, "-o", "wide").stdout
+    assert state in shown
+    approve(host, "s")
     host.wait("s", "Purged")
-    assert host.status("s")["work"]["state"] == "Clean"
+    assert not tree.exists()
+    assert host.status("s")["work"]["state"] == state
+
+
+def test_a_clean_session_goes_without_a_word(host: Host) -> None:
+    """Every probe of every repository succeeded and found nothing that is nowhere else."""
+    host.apply("s")
+    host.wait("s", "Running")
+    work(host, "s", CLEAN)
+    host.patch("s", desiredState="Purged")
+    status = host.wait("s", "Purged")
+    assert status["work"]["state"] == CLEAN
+    assert [m["name"] for m in status["work"]["mounts"]] == ["home", "home/repo"]
+
+
+def test_work_done_after_an_approval_blocks_again(host: Host) -> None:
+    """A new file, and another edit of a file that was listed already, make an approval void."""
+    host.apply("s")
+    host.wait("s", "Running")
+    tree = work(host, "s", DIRTY)
+    host.patch("s", desiredState="Purged")
+    blocked(host, "s", "ApprovalMissing")
+    seen = host.status("s")["work"]["digest"]
+    (tree / "new").write_text("unsaved, and edited since\n")
+    host.patch("s", discardApproval={"evidenceDigest": seen})
+    blocked(host, "s", "ApprovalStale")
+    edited = host.status("s")["work"]["digest"]
+    assert edited != seen
+    (tree / "newer").write_text("unsaved\n")
+    owned(tree)
+    host.patch("s", discardApproval={"evidenceDigest": edited})
+    eventually(
+        lambda: host.status("s")["work"]["digest"] not in (seen, edited), what="a new verdict"
+    )
+    blocked(host, "s", "ApprovalStale")
+    assert (tree / "newer").exists()
+    approve(host, "s")
+    host.wait("s", "Purged")
+
+
+def test_a_blocked_purge_is_taken_back(host: Host) -> None:
+    """Wanted running again: the same container, by rung 1."""
+    host.apply("s")
+    host.wait("s", "Running")
+    work(host, "s", DIRTY)
+    container = host.container("s").id
+    host.patch("s", desiredState="Purged")
+    blocked(host, "s", "ApprovalMissing")
+    host.patch("s", desiredState="Running")
+    assert host.wait_run("s", 2)["restore"]["tier"] == 1
+    assert host.container("s").id == container
+    assert "before run 2" in host.status("s")["work"]["summary"]
+
+
+def test_a_keep_shows_what_is_unsaved(host: Host) -> None:
+    """Nothing is lost by it, so nothing blocks it; a purge from there meets the gate."""
+    host.apply("s")
+    host.wait("s", "Running")
+    tree = work(host, "s", UNPUSHED)
+    host.patch("s", desiredState="Kept")
+    assert host.wait("s", "Kept")["work"]["state"] == UNPUSHED
+    host.wait_condition("s", "WorkAssessed", "True", "Assessed")
+    host.patch("s", desiredState="Purged")
+    blocked(host, "s", "ApprovalMissing")
+    assert tree.exists()
+
+
+@pytest.mark.parametrize("state", [CLEAN, DIRTY, UNPUSHED, UNKNOWN])
+@pytest.mark.parametrize("policy", ["Ask", "Keep", "Clean"])
+def test_what_a_clean_exit_leads_to(host: Host, policy: str, state: str) -> None:
+    """Rows J1 and J2 with nobody there to ask: Clean archives all but what is Unknown."""
+    wait = ["sh", "-c", "until [ -e ~/go ]; do sleep 0.1; done"]
+    host.apply("s", command=wait, exitPolicy=policy)
+    host.wait("s", "Running")
+    directory = host.directory("s")
+    tree = work(host, "s", state)
+    (directory / "home" / "go").touch()
+    if policy == "Clean" and state != UNKNOWN:
+        status = host.wait("s", "Purged")
+        (archived,) = (host.state_root / "archive").iterdir()
+        assert (archived / "home/repo/file").read_text() == "pushed\n"
+        assert not tree.exists()
+        wanted = ("Policy", "Purged")
+    else:
+        status = host.wait("s", "Kept")
+        assert (tree / "file").exists()
+        wanted = ("Default" if policy == "Ask" else "Policy", "Kept")
+    assert status["work"]["state"] == state
+    spec = host.session("s")["spec"]
+    assert (status["exit"]["decidedBy"], spec["desiredState"]) == wanted
+
+
+def test_without_its_image_nothing_is_discarded(idle_host: Host) -> None:
+    """The verdict is Unknown with the sentence that says what is missing (design.md 5)."""
+    idle_host.flags = ["--inspector-image", "nowhere:1"]
+    idle_host.start()
+    idle_host.apply("s")
+    idle_host.wait("s", "Running")
+    idle_host.patch("s", desiredState="Purged")
+    blocked(idle_host, "s", "ApprovalMissing")
+    assert idle_host.condition("s", "WorkAssessed")["reason"] == "InspectorMissing"
+    assert "nowhere:1" in idle_host.status("s")["work"]["message"]
+    approve(idle_host, "s")
+    idle_host.wait("s", "Purged")
+
+
+def test_a_controller_that_dies_while_work_is_looked_at(host: Host) -> None:
+    """The next one reads what the inspector found; no inspector is left."""
+    host.apply("s", command=SLEEPER)
+    host.wait("s", "Running")
+    tree = work(host, "s", DIRTY)
+    for number in range(60):
+        (tree / f"large{number}").write_bytes(b"x" * (1 << 20))
+    owned(tree)
+    host.patch("s", desiredState="Kept")
+    eventually(lambda: inspectors(host), what="an inspector runs")
+    host.kill()
+    host.start()
+    assert host.wait("s", "Kept")["work"]["mounts"][1]["files"]["total"] == 61
+    assert inspectors(host) == []
+    shutil.rmtree(tree)
+
+
+def inspectors(host: Host) -> list[Any]:
+    """The inspectors of this host's sessions, in any state."""
+    labels = [f"sessionkeeper.io/owner={host.owner}", "sessionkeeper.io/component=inspector"]
+    found: list[Any] = host.engine().containers.list(all=True, filters={"label": labels})
+    return found

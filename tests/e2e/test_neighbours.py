@@ -100,3 +100,65 @@ def test_a_frozen_controller_does_nothing_when_it_wakes(host: Host) -> None:
     finally:
         os.kill(frozen.pid, signal.SIGKILL)
         frozen.wait(timeout=10)
+
+
+def own_patches(host: Host, name: str) -> list[int]:
+    """The answers to what controllers wrote to a session besides its status."""
+    return [
+        event["responseStatus"]["code"]
+        for event in host.cluster.audit_events()
+        if event["verb"] == "patch"
+        and event.get("userAgent", "").startswith("sessionkeeper/")
+        and event["objectRef"].get("namespace") == host.namespace
+        and event["objectRef"].get("name") == name
+        and "subresource" not in event["objectRef"]
+    ]
+
+
+def test_two_controllers_do_everything_once(host: Host) -> None:
+    """Case C16: one set for each session; each finalizer is put on once and taken off once."""
+    first = host.process
+    eventually(lambda: "lease acquired" in host.log(), what="the first serves")
+    host.start()
+    assert first is not None
+    try:
+        eventually(lambda: "standing by" in host.log(), what="the second stands by")
+        names = [f"s{number}" for number in range(20)]
+        host.apply_all([host.manifest(name) for name in names])
+        for name in names:
+            host.wait(name, "Running", timeout=90)
+        host.cluster.kubectl("delete", "session", *names[::2], "-n", host.namespace)
+        for name in names:
+            expected = 0 if name in names[::2] else 1
+            assert len(host.containers(name)) == expected
+        for name in names[::2]:
+            assert own_patches(host, name) == [200, 200], "the finalizer comes and goes"
+        assert len(list((host.state_root / "archive").iterdir())) == 10
+        assert host.log().count("lease acquired") == 1
+    finally:
+        first.kill()
+        first.wait(timeout=10)
+
+
+def test_a_controller_frozen_at_work_does_not_do_it_twice(host: Host) -> None:
+    """Case C16: a replica that was paused among twenty starts wakes up beside its successor."""
+    names = [f"s{number}" for number in range(20)]
+    host.apply_all([host.manifest(name) for name in names])
+    frozen = host.process
+    assert frozen is not None
+    eventually(lambda: host.log().count("phase=Running") >= 3, what="it is at work")
+    os.kill(frozen.pid, signal.SIGSTOP)
+    try:
+        host.start()
+        eventually(lambda: host.log().count("lease taken over"), what="the other takes over")
+        os.kill(frozen.pid, signal.SIGCONT)
+        for name in names:
+            host.wait(name, "Running", timeout=90)
+        host.cluster.kubectl("delete", "session", *names[::2], "-n", host.namespace)
+        for name in names:
+            expected = 0 if name in names[::2] else 1
+            assert len(host.containers(name)) == expected, name
+        assert len(host.networks()) == 10
+    finally:
+        frozen.kill()
+        frozen.wait(timeout=10)

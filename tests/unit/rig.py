@@ -1,11 +1,13 @@
 """One session with the real loop on simulated engine and API server, and all writes in order."""
 
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from controller.apiserver import ApiUnreachable
 from controller.enginewatch import EngineWatch, write_record
 from controller.index import ManifestIndex
 from controller.reconcile.act import Effects
@@ -35,12 +37,16 @@ def nobody_listens() -> dict[str, Any]:
 
 
 class NotedApi(SimulatedApi):
-    """The simulated API server; it can drop fields of a status, as an older CRD makes a server."""
+    """The simulated API server, with faults of statuses.
+
+    It can drop fields, as an older CRD makes a server, and refuse what is longer than `largest`.
+    """
 
     def __init__(self, log: list[str]) -> None:
         super().__init__()
         self.log = log
         self.dropped: set[str] = set()
+        self.largest = 0
 
     def patch_session_status(
         self,
@@ -51,6 +57,8 @@ class NotedApi(SimulatedApi):
         status: Mapping[str, Any],
         resource_version: str | None = None,
     ) -> Body:
+        if self.largest and len(json.dumps(status)) > self.largest:
+            raise ApiUnreachable("The API server answers 500: etcdserver: request is too large")
         self.log.append("status")
         kept = {key: value for key, value in status.items() if key not in self.dropped}
         return super().patch_session_status(

@@ -306,3 +306,30 @@ def test_a_status_that_does_not_stick_blocks_no_delete(rig: Rig) -> None:
     rig.go()
     assert NAME not in rig.api.objects
     assert (rig.state_root / "archive" / rig.uid).is_dir()
+
+
+def test_a_status_that_is_too_large_is_written_smaller(rig: Rig) -> None:
+    """Case C18: the phase never sticks, and what can be had of the rest comes back later."""
+    rig.applied()
+    rig.api.largest = 1500
+    rig.go()
+    assert rig.phase() == "Running"
+    assert condition(rig, "Ready")[0] == "True"
+    assert "history" not in rig.status()
+    rig.api.largest = 0
+    rig.go()
+    assert rig.status()["history"]
+    rig.api.largest = 1500
+    rig.wants(desiredState="Purged")
+    rig.go()
+    assert rig.phase() == "Purged"
+    assert rig.containers() == []
+
+
+def test_a_status_that_is_refused_for_good_is_tried_again_later(rig: Rig) -> None:
+    """Case C18: no effect comes before the status that announces it, however small."""
+    rig.applied()
+    rig.api.largest = 10
+    with pytest.raises(ApiUnreachable):
+        rig.go()
+    assert rig.containers() == []
