@@ -19,7 +19,7 @@ from controller.api.vocabulary import (
 from controller.reconcile.case import Case
 from controller.reconcile.condition import Condition
 from controller.reconcile.facts import ImageAbsent, SessionOnBackend
-from controller.reconcile.manifest import Manifest
+from controller.reconcile.manifest import HISTORY_LENGTH, Manifest
 from controller.reconcile.recipe import Recipe
 from controller.reconcile.specdrift import spec_verdict
 from controller.reconcile.steps import Hold, Plan, desired_state, find
@@ -45,7 +45,9 @@ def status_of(case: Case, plan: Plan, previous: Mapping[str, Any]) -> dict[str, 
     manifest = plan.manifest or (case.manifest if isinstance(case.manifest, Manifest) else None)
     conditions = [_condition(c) for c in _conditions(case, plan, manifest)]
     status: dict[str, Any] = dict(_carried(previous))
-    if manifest is not None and not _went_back(plan):
+    if manifest is not None and manifest.phase is Phase.PURGED:
+        status = _purged(previous, case.now)
+    elif manifest is not None and not _went_back(plan):
         status = _record(manifest)
     ready = conditions[0]
     status.update(
@@ -60,19 +62,12 @@ def status_of(case: Case, plan: Plan, previous: Mapping[str, Any]) -> dict[str, 
     status.setdefault("phase", str(Phase.PENDING))
     status.setdefault("runId", session.status_run_id)
     status["resumable"] = resumable(case, manifest)
-    status["work"] = _work(manifest, previous)
+    if manifest is None or manifest.phase is not Phase.PURGED or "work" not in status:
+        status["work"] = work_status(manifest)
     name = _container_name(case, manifest)
     if name:
         status["containerName"] = name
     return status
-
-
-def _work(manifest: Manifest | None, previous: Mapping[str, Any]) -> dict[str, Any]:
-    """The last verdict; of what was purged it stays in the status, for there is no record more."""
-    known = previous.get("work")
-    if manifest is not None and manifest.phase is Phase.PURGED and isinstance(known, dict):
-        return known
-    return work_status(manifest)
 
 
 def resumable(case: Case, manifest: Manifest | None) -> bool:
@@ -91,6 +86,16 @@ def _went_back(plan: Plan) -> bool:
 def _carried(previous: Mapping[str, Any]) -> Mapping[str, Any]:
     """A session whose record can not be read keeps what its status said (law 3)."""
     return {key: value for key, value in previous.items() if value is not None}
+
+
+def _purged(previous: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    """Of what was purged there is no record any more: its status goes on to say what it was."""
+    status = {key: value for key, value in previous.items() if key != "containerName"}
+    history = [e for e in previous.get("history") or () if isinstance(e, Mapping)]
+    if not history or history[-1].get("phase") != Phase.PURGED:
+        run_id = previous.get("runId", 0)
+        history.append({"phase": str(Phase.PURGED), "runId": run_id, "time": _time(now)})
+    return {**status, "phase": str(Phase.PURGED), "history": history[-HISTORY_LENGTH:]}
 
 
 def _record(manifest: Manifest) -> dict[str, Any]:
