@@ -6,7 +6,8 @@ an answer makes the verdict Unknown and the rest is looked at all the same.
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from controller.api.vocabulary import Isolation
@@ -43,29 +44,16 @@ class Assessment:
             session_uid=self.request.session_uid, run_id=self.request.run_id, trees=self.found
         )
 
-    def _evidence(self, name: str, failure: str = "") -> Evidence:
+    def _evidence(self, name: str) -> Evidence:
         evidence = Evidence(name=name)
-        if failure:
-            evidence.failures.append(failure)
         self.found.append(evidence)
         return evidence
 
     def _begin(self, tree: Tree) -> None:
-        """A mount's repository must still be the one that was recorded; else it tells nothing."""
         try:
-            repository = at(tree.name, tree.path)
+            self._add(_mounted(tree), tree.isolation, tree.snapshot)
         except ProbeFailed as failure:
-            self._evidence(tree.name, str(failure))
-            return
-        recorded = (tree.git_dir, tree.common_dir)
-        if (repository.git_dir, repository.common_dir) != recorded:
-            words = f"{tree.path} is no longer the tree of {tree.git_dir}, as it was made"
-            self._evidence(tree.name, words)
-            return
-        try:
-            self._add(repository, tree.isolation, tree.snapshot)
-        except ProbeFailed as failure:
-            self._evidence(tree.name, str(failure))
+            self._evidence(tree.name).failures.append(str(failure))
 
     def _add(
         self, repository: Repository, isolation: Isolation, snapshot: Snapshot = NO_SNAPSHOT
@@ -101,45 +89,48 @@ class Assessment:
         while self.waiting:
             scope = self.waiting.popleft()
             evidence = self._evidence(scope.repository.name)
-            try:
+            with _failing(evidence):
                 self._look(scope, evidence)
-            except (ProbeFailed, OSError) as failure:
-                evidence.failures.append(str(failure))
 
     def _look(self, scope: Scope, evidence: Evidence) -> None:
+        """Look at one repository; what one probe can not tell keeps none from the others."""
         repository = scope.repository
-        plain = Git(git_dir=repository.git_dir, tree=repository.tree, bounds=self.bounds)
-        configuration = read(plain)
-        git = Git(
-            git_dir=repository.git_dir,
-            tree=repository.tree,
-            bounds=self.bounds,
-            settings=configuration.silenced,
-        )
+        git = Git(git_dir=repository.git_dir, tree=repository.tree, bounds=self.bounds)
+        configuration = read(git)
+        git = replace(git, settings=configuration.silenced)
         if configuration.partial:
             evidence.remarks.append("the clone is partial: its history is not complete here")
         if (repository.common_dir / "shallow").exists():
             evidence.remarks.append("the clone is shallow: its history is not complete here")
-        assess_refs(git, scope, configuration, evidence)
-        inner = assess_tree(git, repository, configuration, evidence)
-        for directory in sorted(inner.trees):
-            self._inside(repository, directory, evidence)
-        for directory in sorted(inner.bare):
-            self._bare(repository.name, repository.tree or directory, directory)
-        for other in parked(repository, self.bounds):
-            self._add(other, Isolation.CLONE)
-        for name, directory in linked(repository):
-            git_dir = repository.common_dir / "worktrees" / name
-            if git_dir not in (repository.git_dir, *scope.others):
+        with _failing(evidence):
+            assess_refs(git, scope, configuration, evidence)
+        with _failing(evidence):
+            inner = assess_tree(git, repository, configuration, evidence)
+            for directory in sorted(inner.trees):
+                self._inside(repository, directory, evidence)
+            for directory in sorted(inner.bare):
+                self._bare(repository.name, repository.tree or directory, directory)
+        with _failing(evidence):
+            for other in parked(repository, self.bounds):
+                self._add(other, Isolation.CLONE)
+        with _failing(evidence):
+            self._all_linked(scope, evidence)
+
+    def _all_linked(self, scope: Scope, evidence: Evidence) -> None:
+        """Look at the worktrees of a repository, but for other mounts and others' worktrees."""
+        if scope.isolation is Isolation.SHARED:
+            return
+        mounts = {tree.git_dir for tree in self.request.trees}
+        for name, directory in linked(scope.repository):
+            git_dir = scope.repository.common_dir / "worktrees" / name
+            if git_dir not in mounts | scope.others:
                 self._linked(scope, name, directory, evidence)
 
     def _inside(self, repository: Repository, directory: Path, evidence: Evidence) -> None:
         """A repository in a tree; one that is none may hide any file."""
         top = repository.tree or directory
-        try:
+        with _failing(evidence):
             self._add_inner(at(_below(repository.name, top, directory), directory))
-        except ProbeFailed as failure:
-            evidence.failures.append(str(failure))
 
     def _bare(self, name: str, top: Path, directory: Path) -> None:
         bare = Repository(
@@ -171,15 +162,11 @@ class Assessment:
             words = f"worktree {name} at {directory} is out of reach, so its files are not known"
             evidence.failures.append(words)
             return
-        try:
+        with _failing(evidence):
             other = at(f"{repository.name}@{name}", directory)
-        except ProbeFailed as failure:
-            evidence.failures.append(str(failure))
-            return
-        if other.git_dir != repository.common_dir / "worktrees" / name:
-            evidence.failures.append(f"{directory} is no longer the tree of worktree {name}")
-            return
-        self._add_inner(other, scope.snapshot)
+            if other.git_dir != repository.common_dir / "worktrees" / name:
+                raise ProbeFailed(f"{directory} is no longer the tree of worktree {name}")
+            self._add_inner(other, scope.snapshot)
 
     def _home(self, home: Path) -> None:
         """Loose files of a home are counted, for they go with it; repositories are assessed."""
@@ -188,17 +175,32 @@ class Assessment:
         mounts = frozenset(
             path for path in (*(t.path for t in self.request.trees), *self.request.shared)
         )
-        try:
+        with _failing(evidence):
             found = walk(home, self.bounds, leave_out=mounts)
-        except ProbeFailed as failure:
+            evidence.ignored_count, evidence.ignored_bytes = found.count, found.size
+            top = Repository(name="home", git_dir=home, common_dir=home, tree=home)
+            for directory in sorted(found.trees):
+                self._inside(top, directory, evidence)
+            for directory in sorted(found.bare):
+                self._bare("home", home, directory)
+
+
+def _mounted(tree: Tree) -> Repository:
+    """A mount's repository must still be the one that was recorded; else it tells nothing."""
+    repository = at(tree.name, tree.path)
+    if (repository.git_dir, repository.common_dir) != (tree.git_dir, tree.common_dir):
+        raise ProbeFailed(f"{tree.path} is no longer the tree of {tree.git_dir}, as it was made")
+    return repository
+
+
+@contextmanager
+def _failing(evidence: Evidence) -> Iterator[None]:
+    """Note what could not be told, once."""
+    try:
+        yield
+    except (ProbeFailed, OSError) as failure:
+        if str(failure) not in evidence.failures:
             evidence.failures.append(str(failure))
-            return
-        evidence.ignored_count, evidence.ignored_bytes = found.count, found.size
-        top = Repository(name="home", git_dir=home, common_dir=home, tree=home)
-        for directory in sorted(found.trees):
-            self._inside(top, directory, evidence)
-        for directory in sorted(found.bare):
-            self._bare("home", home, directory)
 
 
 def _below(name: str, top: Path, directory: Path) -> str:

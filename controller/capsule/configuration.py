@@ -1,9 +1,11 @@
 """What a repository's own configuration says that an answer depends on."""
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import unquote, urlsplit
@@ -12,7 +14,7 @@ from controller.capsule.git import Git
 from controller.capsule.request import Request
 
 NETWORK_SCHEMES: Final = frozenset({"ssh", "git", "http", "https", "git+ssh", "ssh+git"})
-_SCP_LIKE: Final = re.compile(r"^[^/:]+:(?!/)|^[^/:]+:/")
+_SCP_LIKE: Final = re.compile(r"^[^/:]+:")
 _PARTIAL: Final = re.compile(r"^remote\..*\.(promisor|partialclonefilter)$")
 _DRIVER_KEYS: Final = ("clean", "smudge", "process")
 
@@ -121,20 +123,34 @@ def elsewhere(remote: Remote, request: Request, tree: Path) -> bool:
 def _elsewhere(url: str, request: Request, tree: Path) -> bool:
     if url in request.remotes:
         return True
-    scheme = urlsplit(url).scheme if "://" in url else ""
-    if scheme in NETWORK_SCHEMES:
-        return True
-    if scheme == "file":
-        path = unquote(urlsplit(url).path)
-    elif scheme or "::" in url:
+    if "://" in url:
+        try:
+            parts = urlsplit(url)
+            host = parts.hostname or ""
+        except ValueError:
+            return False
+        if parts.scheme != "file":
+            return parts.scheme in NETWORK_SCHEMES and not _is_here(host)
+        path = unquote(parts.path)
+    elif "::" in url:
         return False
     elif _SCP_LIKE.match(url):
-        return True
+        return not _is_here(url.partition(":")[0].rpartition("@")[2])
     else:
         path = url
     return any(_within(tree / path, shared) for shared in request.shared)
 
 
+def _is_here(host: str) -> bool:
+    """Whether a host's name is one by which the session's container reaches itself."""
+    name = host.strip("[]").rstrip(".").lower()
+    try:
+        address = ip_address(name)
+    except ValueError:
+        return not name or name == "localhost" or name.endswith(".localhost")
+    return address.is_loopback or address.is_unspecified
+
+
 def _within(path: Path, directory: Path) -> bool:
     """Whether a path lies in a directory, by name and by what links on the way lead to."""
-    return PurePosixPath(path.resolve()).is_relative_to(directory.resolve())
+    return PurePosixPath(os.path.realpath(path)).is_relative_to(os.path.realpath(directory))

@@ -16,6 +16,7 @@ from controller.capsule.git import ProbeFailed
 
 ZERO: Final = "0" * 40
 MOST_LOG: Final = 64 << 20
+_OBJECT: Final = re.compile(r"[0-9a-f]{40,64}\Z")
 _CHECKOUT: Final = "checkout: moving from "
 _GIVING_UP: Final = ("commit (amend): ", "reset: ")
 _REBASE: Final = re.compile(r"(?:rebase|pull)\b[^:]*\((\w+)\): ")
@@ -103,7 +104,7 @@ def entries(path: Path) -> Iterator[Entry]:
     for line in raw.decode(errors="surrogateescape").split("\n"):
         who, _, message = line.partition("\t")
         fields = who.split(" ", 2)
-        if len(fields) == 3:
+        if len(fields) == 3 and _OBJECT.match(fields[0]) and _OBJECT.match(fields[1]):
             yield Entry(old=fields[0], new=fields[1], message=message)
 
 

@@ -57,11 +57,11 @@ def assess_refs(git: Git, scope: Scope, configuration: Configuration, evidence: 
     head_ref, head = _head(git)
     own = [tip for tip in tips if tip.ref not in tracking and _own(tip, scope, head_ref)]
     safe = {tip.commit for tip in tips if tip.ref in tracking and tip.commit}
-    safe |= _staying(tips, own, tracking, scope)
+    safe = _existing(git, safe | _staying(tips, own, tracking, scope))
     stashed = _stashed(scope, tips)
     left = _left(git, scope)
     held = {*(tip.commit for tip in own), head} - {""}
-    unsafe = _reached(git, {*held, *stashed.values(), *left}, safe)
+    unsafe = _reached(git, _present(git, {*held, *stashed.values(), *left}), safe)
     if head and not head_ref and head in unsafe:
         evidence.behind(_unpushed(git, "HEAD", head, safe, "HEAD is detached"))
     known = {tip.ref for tip in tips}
@@ -74,7 +74,11 @@ def assess_refs(git: Git, scope: Scope, configuration: Configuration, evidence: 
             reason = _reason(tip, configuration, known, tracking)
             evidence.behind(_unpushed(git, tip.ref, tip.commit, safe, reason, tip.upstream))
     _note_stashes(scope, stashed, evidence)
-    lost = [c for c, later in left.items() if c in unsafe and _reached(git, [c], held | later)]
+    lost = [
+        commit
+        for commit, later in left.items()
+        if commit in unsafe and _reached(git, [commit], held | _existing(git, later))
+    ]
     for commit in lost:
         if _reached(git, [commit], set(lost) - {commit}):
             reason = "it was left by a checkout and no ref holds it"
@@ -187,17 +191,28 @@ def _reached(git: Git, tips: Iterable[str], safe: Iterable[str]) -> set[str]:
     wanted = set(tips)
     if not wanted:
         return set()
-    lines = [*wanted, *(f"^{oid}" for oid in safe)]
-    given = "\n".join((*lines, "")).encode()
-    command = ("rev-list", "--ignore-missing", "--stdin")
-    missing = wanted - set(_existing(git, wanted))
-    if missing:
-        raise ProbeFailed(f"commit {min(missing)} is missing from the repository")
+    given = "\n".join((*wanted, *(f"^{oid}" for oid in safe), "")).encode()
+    command = ("rev-list", "--stdin")
     return {record.decode() for record in git.records(*command, given=given, separator=b"\n")}
 
 
-def _existing(git: Git, commits: Iterable[str]) -> Iterator[str]:
-    yield from (oid for oid, kind in _objects(git, commits) if kind == "commit")
+def _existing(git: Git, objects: Iterable[str]) -> set[str]:
+    """Return the commits among objects, or that tags among them lead to, and that are here.
+
+    An answer that asks no remote: of a partial clone git takes what is missing to be there.
+    """
+    given = "\n".join((*objects, "")).encode()
+    command = (
+        "rev-list", "--no-walk=unsorted", "--ignore-missing", "--missing=allow-promisor", "--stdin"
+    )  # fmt: skip
+    return {record.decode() for record in git.records(*command, given=given, separator=b"\n")}
+
+
+def _present(git: Git, commits: set[str]) -> set[str]:
+    """Return commits that something names, if all of them are here; raises ProbeFailed."""
+    if missing := commits - _existing(git, commits):
+        raise ProbeFailed(f"commit {min(missing)} is missing from the repository")
+    return commits
 
 
 def _objects(git: Git, names: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -258,4 +273,4 @@ def _note_stashes(scope: Scope, stashed: Mapping[int, str], evidence: Evidence) 
 def _left(git: Git, scope: Scope) -> dict[str, frozenset[str]]:
     """Return commits that HEAD left and that are still there, with what was given up later."""
     left = departures(scope.repository.git_dir, scope.repository.common_dir)
-    return {commit: left[commit] for commit in sorted(set(_existing(git, left)) & left.keys())}
+    return {commit: left[commit] for commit in sorted(_existing(git, left) & left.keys())}

@@ -61,7 +61,7 @@ def walk(
         if ".git" in names:
             found.trees.append(directory)
             continue
-        if {"HEAD", "objects", "refs"} <= names and (directory / "HEAD").is_file():
+        if {"HEAD", "objects", "refs"} <= names:
             found.bare.append(directory)
             continue
         for entry in entries:
@@ -109,6 +109,8 @@ def at(name: str, tree: Path) -> Repository:
     if _kind(common) == stat.S_IFREG:
         common_dir = _pointer(common, "", git_dir)
     _owned(git_dir, common_dir)
+    if common_dir != git_dir:
+        _unmoved(git_dir, marker)
     return Repository(name=name, git_dir=git_dir, common_dir=common_dir, tree=tree)
 
 
@@ -122,6 +124,14 @@ def _owned(*directories: Path) -> None:
             raise ProbeFailed(f"{directory} has dubious ownership: another user made it")
     if _kind(directories[0] / "HEAD") is None:
         raise ProbeFailed(f"{directories[0]} is no repository, so what it hides is not known")
+
+
+def _unmoved(git_dir: Path, marker: Path) -> None:
+    """Refuse a linked worktree that was moved by hand: git takes it for gone (case C26)."""
+    registered = _pointer(git_dir / "gitdir", "", git_dir)
+    if os.path.realpath(registered) != os.path.realpath(marker):
+        words = f"{marker.parent} was moved: it is registered at {registered.parent}"
+        raise ProbeFailed(words)
 
 
 def _kind(path: Path) -> int | None:
@@ -141,7 +151,7 @@ def _pointer(path: Path, prefix: str, relative_to: Path) -> Path:
             text = os.fsdecode(stream.read(MOST_POINTER))
     except OSError as error:
         raise ProbeFailed(f"{path} can not be read: {error.strerror}") from None
-    if not text.startswith(prefix) or len(text) == MOST_POINTER:
+    if not text.startswith(prefix) or len(text) == MOST_POINTER or "\0" in text:
         raise ProbeFailed(f"{path} does not say where its repository is")
     named = text[len(prefix) :].rstrip("\n")
     return Path(os.path.normpath(relative_to / named))
@@ -162,8 +172,11 @@ def linked(repository: Repository) -> Iterator[tuple[str, Path]]:
 def parked(repository: Repository, bounds: Bounds) -> Iterator[Repository]:
     """Yield the repositories of submodules, checked out or not, for their refs."""
     top = repository.git_dir / "modules"
-    if _kind(top) != stat.S_IFDIR:
+    kind = _kind(top)
+    if kind is None:
         return
+    if kind != stat.S_IFDIR:
+        raise ProbeFailed(f"{top} is no directory, so what it hides is not known")
     for git_dir in walk(top, bounds).bare:
         name = f"{repository.name}/.git/modules/{git_dir.relative_to(top)}"
         inner = Repository(name=name, git_dir=git_dir, common_dir=git_dir, tree=None)

@@ -275,6 +275,6 @@ def check(work: Work, expected: Seen) -> None:
     if expected.state is WorkState.UNKNOWN:
         assert work.state is WorkState.UNKNOWN, found
     else:
-        assert found == expected, message
+        assert found == expected, f"{found} {message}"
         assert work.state is WorkState.UNKNOWN or not any(t.failures for t in work.trees)
     assert expected.words in message
