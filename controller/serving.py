@@ -28,8 +28,8 @@ from controller.reconcile.case import EngineView
 from controller.reconcile.case import Settings as PlanSettings
 from controller.reconcile.engine import HostRecord
 from controller.reconcile.facts import Unknown
-from controller.reconcile.inspection import InspectorSettings
 from controller.reconcile.inventory import Inventory
+from controller.reconcile.jobcontainers import JobSettings
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.observe import Observer
 from controller.reconcile.reconciler import Reconciler
@@ -324,7 +324,7 @@ def _reconciler(
         cache=parts.cache,
         holds=parts.holds,
         checkpoint=parts.checkpoint,
-        inspector=InspectorSettings(image=settings.inspector_image),
+        jobs=JobSettings(image=settings.inspector_image),
     )
     return Reconciler(
         api=parts.api,

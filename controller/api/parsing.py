@@ -100,15 +100,34 @@ def _unserved_mount(field: str, mount: Mapping[str, Any]) -> list[SpecFault]:
         for source in ("git", "persistentVolumeClaim")
         if mount.get(source)
     ]
-    isolation = mount.get("isolation")
-    if isolation != Isolation.SHARED:
-        message = f"spec.{field}.isolation: this release serves Shared only, not {isolation} yet."
+    isolation, branch = mount.get("isolation"), str(mount.get("branch") or "")
+    if isolation not in (Isolation.SHARED, Isolation.CLONE):
+        message = f"spec.{field}.isolation: this release does not serve {isolation} yet."
         faults.append(
             SpecFault(field=f"{field}.isolation", reason=Reason.NOT_YET_SERVED, message=message)
         )
-    elif mount.get("branch"):
+    elif isolation == Isolation.CLONE and mount.get("readOnly"):
+        faults.append(_invalid(f"{field}.readOnly", "a Clone is there to be worked in."))
+    elif isolation == Isolation.SHARED and branch:
         faults.append(_invalid(f"{field}.branch", "a Shared mount has no branch of its own."))
+    elif branch and not _is_branch(branch):
+        faults.append(_invalid(f"{field}.branch", f"{branch!r} can not be a branch's name."))
     return faults
+
+
+def _is_branch(name: str) -> bool:
+    """Whether git takes a name for a branch (git-check-ref-format)."""
+    parts = name.split("/")
+    odd = any(part == "" or part.startswith(".") or part.endswith(".lock") for part in parts)
+    return (
+        not odd
+        and not name.startswith("-")
+        and not name.endswith(".")
+        and ".." not in name
+        and "@{" not in name
+        and name not in ("@", "HEAD")
+        and not any(c in " ~^:?*[\\\x7f" or ord(c) < ord(" ") for c in name)
+    )
 
 
 def _path_fault(field: str, path: str) -> SpecFault | None:
@@ -227,6 +246,10 @@ def _restore(reader: _Reader) -> RestoreSpec:
     )
 
 
+def _isolation(value: Any) -> Isolation:
+    return Isolation(value) if value in set(Isolation) else Isolation.SHARED
+
+
 def _mounts(raw: Mapping[str, Any]) -> tuple[MountSpec, ...]:
     return tuple(
         MountSpec(
@@ -234,6 +257,8 @@ def _mounts(raw: Mapping[str, Any]) -> tuple[MountSpec, ...]:
             mount_path=str(mount.get("mountPath")),
             host_path=str(mount.get("hostPath", "")),
             read_only=mount.get("readOnly") is True,
+            isolation=_isolation(mount.get("isolation")),
+            branch=str(mount.get("branch") or ""),
         )
         for mount in raw.get("mounts") or ()
     )

@@ -38,6 +38,8 @@ class Reason(StrEnum):
     IMAGE_PULL_FAILING = "ImagePullFailing"
     IMAGE_MISSING = "ImageMissing"
     MOUNT_REFUSED = "MountRefused"
+    SOURCE_REFUSED = "SourceRefused"
+    PREPARATION_FAILED = "PreparationFailed"
     MOUNTS_UNVERIFIED = "MountsUnverified"
     RUN_AS_ROOT = "RunAsRoot"
     NETWORK_POOL_EXHAUSTED = "NetworkPoolExhausted"
@@ -227,6 +229,14 @@ EXPLANATIONS: Final[dict[Reason, Explanation]] = {
         "The session was purged and can not come back.", "Create a new session."
     ),
     Reason.NOT_YET_ASSESSED: _why("Unsaved work was not assessed and counts as Unknown.", _NOTHING),
+    Reason.SOURCE_REFUSED: _why(
+        "A repository on the host can not be cloned as it is.",
+        "Do what the message says in the source, then set spec.restore.retryRun to status.runId; "
+        "or change the mount.",
+    ),
+    Reason.PREPARATION_FAILED: _why(
+        "The session's own tree could not be made.", "Mend what the message names; it is retried."
+    ),
     Reason.ASSESSED: _why("The work was assessed after its last run.", _NOTHING),
     Reason.ASSESSING: _why("An inspector is looking at the session's work.", _NOTHING),
     Reason.ASSESSMENT_FAILED: _why(

@@ -7,6 +7,7 @@ from controller.api.reasons import Reason
 from controller.api.vocabulary import (
     DesiredState,
     ExitPolicy,
+    Isolation,
     OnCrash,
     OnHostLoss,
     Security,
@@ -40,12 +41,17 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MountSpec:
-    """A directory that the session sees; for now always a Shared directory of the host."""
+    """A directory that the session sees: one of the host, or a clone of a repository there.
+
+    `branch` is the one to work on in a clone, empty for one that is made for the session.
+    """
 
     name: str
     mount_path: str
     host_path: str
     read_only: bool
+    isolation: Isolation = Isolation.SHARED
+    branch: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

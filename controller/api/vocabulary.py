@@ -112,6 +112,11 @@ class Component(StrEnum):
     PIN = "pin"
     SENTINEL = "sentinel"
     INSPECTOR = "inspector"
+    PREPARER = "preparer"
+
+
+JOBS = frozenset({Component.INSPECTOR, Component.PREPARER})
+"""The containers of ours that work for one session and are thrown away."""
 
 
 class ConditionType(StrEnum):

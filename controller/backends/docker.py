@@ -22,7 +22,7 @@ from controller.api.names import (
     container_name,
 )
 from controller.api.reasons import Reason
-from controller.api.vocabulary import Component
+from controller.api.vocabulary import JOBS, Component
 from controller.backends.docker_engine import Client, Engine, TimeLimits
 from controller.backends.docker_errors import Doing, translated
 from controller.backends.docker_events import Events
@@ -36,12 +36,12 @@ from controller.backends.docker_facts import (
 )
 from controller.backends.docker_idle import Pins, Sentinel, create_named
 from controller.backends.docker_image import Images
-from controller.backends.docker_inspector import Inspectors
+from controller.backends.docker_jobs import Jobs
 from controller.backends.docker_network import Networks
 from controller.backends.docker_process import Processes
 from controller.backends.docker_request import by_labels, session_body
 from controller.backends.errors import Absent, BackendUnreachable, Conflict, Fault, Refused
-from controller.backends.protocol import BindMount, InspectorContainer, SessionContainer
+from controller.backends.protocol import BindMount, JobContainer, SessionContainer
 from controller.reconcile.facts import (
     ContainerFacts,
     EngineEvent,
@@ -58,7 +58,7 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 # made anew at each later one.
 _FIRST_START_SECONDS: Final = 5.0
 _KILLED: Final = 137
-_OF_SESSIONS: Final = frozenset({Component.SESSION.value, Component.INSPECTOR.value})
+_OF_SESSIONS: Final = frozenset({Component.SESSION, *JOBS})
 _SETTLING_SECONDS: Final = 0.3
 
 
@@ -73,7 +73,7 @@ class DockerBackend:
         self._images = Images(self._engine, owner)
         self._sentinel = Sentinel(self._engine, owner)
         self._pins = Pins(self._engine, owner)
-        self._inspectors = Inspectors(self._engine, owner)
+        self._jobs = Jobs(self._engine, owner)
         self._processes = Processes(self._engine, self._sentinel)
         self._events = Events(self._engine, owner)
         self._settled_ends: set[tuple[str, str]] = set()
@@ -140,7 +140,7 @@ class DockerBackend:
         return SessionOnBackend(
             containers=tuple(c for c in found if c.component is Component.SESSION),
             network_present=network_present,
-            inspectors=tuple(c for c in found if c.component is Component.INSPECTOR),
+            jobs=tuple(c for c in found if c.component in JOBS),
         )
 
     def _inspect_settled(self, client: Client, container_id: str) -> Json:
@@ -159,7 +159,7 @@ class DockerBackend:
         return inspected
 
     def _list(self, client: Client, labels: dict[str, str]) -> list[dict[str, Any]]:
-        """List the sessions' containers and their inspectors; the host's own are left out."""
+        """List the sessions' containers and jobs; the host's own are left out."""
         wanted = {LABEL_OWNER: self._owner, **labels}
         with translated(Doing.READ, "listing containers"):
             found: list[dict[str, Any]] = client.containers(all=True, filters=by_labels(wanted))
@@ -297,13 +297,13 @@ class DockerBackend:
         """Compare what the running container mounts with the directories meant."""
         return self._processes.verify_mounts(container_id, mounts)
 
-    def start_inspector(self, inspector: InspectorContainer) -> str:
-        """Create and start an inspector."""
-        return self._inspectors.start(inspector)
+    def start_job(self, job: JobContainer) -> str:
+        """Create and start a job."""
+        return self._jobs.start(job)
 
-    def inspection(self, container_id: str) -> bytes:
-        """Return what an inspector printed."""
-        return self._inspectors.output(container_id)
+    def job_output(self, container_id: str) -> bytes:
+        """Return what a job printed."""
+        return self._jobs.output(container_id)
 
     def events(self, since: datetime) -> Iterator[EngineEvent | None]:
         """Yield None when the subscription stands, then the events of owned containers."""

@@ -20,7 +20,7 @@ from controller.api.names import (
 )
 from controller.api.vocabulary import Component
 from controller.backends.pause import PAUSE_PATH
-from controller.backends.protocol import BindMount, InspectorContainer, SessionContainer
+from controller.backends.protocol import BindMount, JobContainer, SessionContainer
 
 Body = dict[str, Any]
 
@@ -146,25 +146,25 @@ def hostname(name: str) -> str:
     return letters[:_HOSTNAME_LENGTH].strip("-") or "session"
 
 
-def inspector_body(inspector: InspectorContainer, *, owner: str) -> Body:
-    """Return the body of a throw-away container that assesses a session's work (law 14)."""
+def job_body(job: JobContainer, *, owner: str) -> Body:
+    """Return the body of a throw-away container of ours (law 14)."""
     labels = session_labels(
         owner,
-        uid=inspector.uid,
-        namespace=inspector.namespace,
-        name=inspector.name,
-        component=Component.INSPECTOR,
+        uid=job.uid,
+        namespace=job.namespace,
+        name=job.name,
+        component=job.component,
     )
     return {
-        "Image": inspector.image,
-        "Entrypoint": list(inspector.command),
+        "Image": job.image,
+        "Entrypoint": list(job.command),
         "Cmd": [],
-        "User": inspector.user,
+        "User": job.user,
         "WorkingDir": "/",
         "Labels": {
             **labels,
-            LABEL_RUN: str(inspector.run_id),
-            LABEL_RECIPE: inspector.request_hash,
+            LABEL_RUN: str(job.run_id),
+            LABEL_RECIPE: job.request_hash,
         },
         "Healthcheck": NO_HEALTH_CHECK,
         "NetworkDisabled": True,
@@ -172,7 +172,7 @@ def inspector_body(inspector: InspectorContainer, *, owner: str) -> Body:
             "AutoRemove": False,
             "RestartPolicy": {"Name": "no"},
             "NetworkMode": "none",
-            "Mounts": [bind(mount) for mount in inspector.mounts],
+            "Mounts": [bind(mount) for mount in job.mounts],
             "ReadonlyRootfs": True,
             "Tmpfs": {"/tmp": f"rw,nosuid,nodev,noexec,mode=1777,size={_INSPECTOR_TMP}"},  # noqa: S108
             "Memory": INSPECTOR_MEMORY,

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from controller.api.vocabulary import Component
 from controller.reconcile.facts import (
     ContainerFacts,
     EngineEvent,
@@ -69,14 +70,14 @@ class SessionContainer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InspectorContainer:
-    """A throw-away container of ours that looks at a session's work (law 14).
+class JobContainer:
+    """A throw-away container of ours: it prepares a session's trees or looks at its work (law 14).
 
     It has the session's own identity and nothing else: no network, no capability, a root that is
-    read-only, `mounts` that it may only read, bounded memory, processes and output. `request_hash`
-    names what it was asked.
+    read-only, bounded memory, processes and output. `request_hash` names what it was asked.
     """
 
+    component: Component
     uid: str
     namespace: str
     name: str
@@ -189,12 +190,12 @@ class Backend(Protocol):
         """Compare what the running container mounts with the directories meant (law 17)."""
         ...
 
-    def start_inspector(self, inspector: InspectorContainer) -> str:
-        """Create and start an inspector; return its ID. Raises Refused: ImageMissing (SPEC)…"""
+    def start_job(self, job: JobContainer) -> str:
+        """Create and start a job; return its ID. Raises Refused: InspectorMissing (HOST)…"""
         ...
 
-    def inspection(self, container_id: str) -> bytes:
-        """Return what an inspector that has ended printed, up to a limit."""
+    def job_output(self, container_id: str) -> bytes:
+        """Return what a job that has ended printed, up to a limit."""
         ...
 
     def events(self, since: datetime) -> Iterator[EngineEvent | None]:

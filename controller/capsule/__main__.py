@@ -1,27 +1,34 @@
-"""`python -I <the directory that holds this package> assess [request.json] > work.json`."""
+"""`python -I <the directory that holds this package> assess|prepare [request.json]`."""
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from controller.capsule.assess import assess
+from controller.capsule.prepare import orders_from_json, prepare
 from controller.capsule.request import BadRequest, from_json
 
-USAGE = "usage: capsule assess [REQUEST]; without a file it is read from standard input"
+USAGE = "usage: capsule assess|prepare [REQUEST]; without a file it is read from standard input"
+COMMANDS: dict[str, Callable[[str], Any]] = {
+    "assess": lambda text: assess(from_json(text)).to_json(),
+    "prepare": lambda text: prepare(*orders_from_json(text)),
+}
 
 
 def main(arguments: list[str]) -> int:
     """Do what is asked for; 0 if there is an answer, 2 for a request that can not be read."""
     command, *files = arguments or [""]
-    if command != "assess" or len(files) > 1:
+    if command not in COMMANDS or len(files) > 1:
         print(USAGE, file=sys.stderr)
         return 2
     try:
-        request = from_json(Path(files[0]).read_text() if files else sys.stdin.read())
+        answer = COMMANDS[command](Path(files[0]).read_text() if files else sys.stdin.read())
     except (BadRequest, OSError) as error:
         print(error, file=sys.stderr)
         return 2
-    json.dump(assess(request).to_json(), sys.stdout)
+    json.dump(answer, sys.stdout)
     return 0
 
 

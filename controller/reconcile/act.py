@@ -23,9 +23,10 @@ from controller.reconcile import actions
 from controller.reconcile.actions import Action
 from controller.reconcile.case import EffectFailed, FaultKind
 from controller.reconcile.containers import mounts_of, session_container
-from controller.reconcile.inspection import InspectorSettings, inspector_container, request_of
 from controller.reconcile.inventory import Inventory
+from controller.reconcile.jobcontainers import JobSettings, inspector, preparer, request_of
 from controller.reconcile.manifest import Manifest
+from controller.reconcile.trees import clones, order
 from controller.reconcile.witnesses import Witnesses
 from controller.reconcile.work import to_status
 from controller.sessions import SessionCache
@@ -64,7 +65,7 @@ class Effects:
         cache: SessionCache,
         holds: Callable[[], bool],
         checkpoint: Checkpoint,
-        inspector: InspectorSettings,
+        jobs: JobSettings,
     ) -> None:
         """Act through these; `checkpoint` is called before and after each effect by its name."""
         self._api = api
@@ -76,7 +77,7 @@ class Effects:
         self._cache = cache
         self._holds = holds
         self._checkpoint = checkpoint
-        self._inspector = inspector
+        self._jobs = jobs
 
     def perform(
         self, action: Action, *, uid: str, body: Mapping[str, Any] | None, manifest: Manifest | None
@@ -210,19 +211,28 @@ class Effects:
         self._witnesses.stopping(action.container_id)
         self._backend.stop(action.container_id, grace_seconds=action.grace_seconds)
 
+    def start_preparer(self, action: actions.StartPreparer, manifest: Manifest) -> None:
+        """Clear what an earlier attempt has left, and have the session's trees made."""
+        recipe, uid = action.recipe, manifest.uid
+        names = [mount.name for mount in clones(recipe)]
+        self._store.empty_trees(uid, names, recipe.user)
+        text = order(uid, manifest.name, recipe, self._jobs.seconds)
+        self._store.write_request(uid, text)
+        self._backend.start_job(
+            preparer(
+                manifest, recipe, subject=action.subject, settings=self._jobs, store=self._store
+            )
+        )
+
     def start_inspector(self, action: actions.StartInspector, manifest: Manifest) -> None:
         """Write down what is asked, and start the inspector that answers it."""
-        if manifest.recipe is None:
+        recipe = manifest.recipe
+        if recipe is None:
             raise ValueError("a session without a recipe holds no work")
-        text = request_of(manifest, manifest.recipe, self._inspector)
-        self._store.write_request(manifest.uid, text)
-        self._backend.start_inspector(
-            inspector_container(
-                manifest,
-                manifest.recipe,
-                subject=action.subject,
-                settings=self._inspector,
-                store=self._store,
+        self._store.write_request(manifest.uid, request_of(manifest, recipe, self._jobs))
+        self._backend.start_job(
+            inspector(
+                manifest, recipe, subject=action.subject, settings=self._jobs, store=self._store
             )
         )
 
@@ -272,6 +282,7 @@ _EFFECTS: Mapping[type[Any], Effect] = {
     actions.RemoveContainer: lambda e, a, _u, _b, _m: e._backend.remove(a.container_id),
     actions.RemoveNetwork: lambda e, _a, u, _b, _m: e._backend.remove_network(u),
     actions.RemoveRunDirectory: lambda e, _a, u, _b, _m: e._run_directories.remove(u),
+    actions.StartPreparer: lambda e, a, _u, _b, m: e.start_preparer(a, _need(m)),
     actions.StartInspector: lambda e, a, _u, _b, m: e.start_inspector(a, _need(m)),
     actions.PinImage: lambda e, a, _u, _b, _m: e.pin_image(a),
     actions.RemoveInstance: lambda e, _a, u, _b, _m: e._store.remove(u),

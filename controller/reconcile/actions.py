@@ -111,6 +111,14 @@ class RemoveRunDirectory:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StartPreparer:
+    """Have a throw-away container make the session's trees anew; `subject` names which."""
+
+    recipe: Recipe
+    subject: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StartInspector:
     """Have a throw-away container look at the session's work; `subject` names what is there."""
 
@@ -151,6 +159,7 @@ Action = (
     | RemoveContainer
     | RemoveNetwork
     | RemoveRunDirectory
+    | StartPreparer
     | StartInspector
     | PinImage
     | RemoveInstance

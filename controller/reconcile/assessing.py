@@ -7,18 +7,16 @@ name, in which spec, run and containers are; a verdict on anything else is out o
 
 import hashlib
 from dataclasses import replace
-from datetime import timedelta
 
 from controller.api.reasons import Reason
-from controller.api.vocabulary import WorkState
-from controller.reconcile.actions import Action, RemoveContainer, StartInspector, StopContainer
+from controller.api.vocabulary import Component, WorkState
+from controller.reconcile.actions import StartInspector
 from controller.reconcile.case import Case, FaultKind
-from controller.reconcile.facts import ContainerFacts, Unknown
+from controller.reconcile.facts import Unknown
+from controller.reconcile.jobs import follow, job_of, removals
 from controller.reconcile.manifest import Manifest
-from controller.reconcile.steps import LIVE, SETTLING, Hold, Plan, on_backend, view
+from controller.reconcile.steps import SETTLING, Hold, Plan, on_backend
 from controller.reconcile.work import Work, WorkRecord, unknown
-
-LONGEST = timedelta(minutes=6)
 
 
 def subject(case: Case, manifest: Manifest) -> str:
@@ -46,34 +44,19 @@ def assess(case: Case, manifest: Manifest) -> Plan | None:
         if failure.kind is FaultKind.RACE:
             return Plan(manifest=manifest, wake_at=case.now + SETTLING)
         return _concluded(case, manifest, wanted, failure.reason, failure.message)
-    inspectors = on_backend(case).inspectors
-    if not inspectors:
+    inspector = job_of(case, Component.INSPECTOR)
+    if inspector is None:
         start = StartInspector(run_id=manifest.run_id, subject=wanted)
         return Plan(manifest=manifest, actions=(start,), again=True)
-    return _follow(case, manifest, wanted, inspectors[0])
-
-
-def _follow(case: Case, manifest: Manifest, wanted: str, inspector: ContainerFacts) -> Plan:
-    """An inspector is there: wait for it, read it, or replace one that is no use."""
-    if inspector.state in LIVE and inspector.started_at is not None:
-        due = inspector.started_at + LONGEST
-        if case.now < due:
-            return Plan(manifest=manifest, wake_at=due)
-        stop = StopContainer(container_id=inspector.container_id, grace_seconds=0)
-        return Plan(manifest=manifest, actions=(stop,), again=True)
-    lost = inspector.started_at is None or inspector.started_at < view(case).epoch
-    if lost or inspector.recipe_hash != wanted:
-        return Plan(manifest=manifest, actions=_removals(case), again=True)
+    waiting = follow(case, manifest, inspector, wanted)
+    if waiting is not None:
+        return waiting
     if isinstance(case.inspection, Work):
         return _recorded(case, manifest, wanted, Reason.ASSESSED, case.inspection)
     if isinstance(case.inspection, Unknown):
         seen = case.inspection
         return _concluded(case, manifest, wanted, seen.reason, seen.message)
     return Plan(manifest=manifest, wake_at=case.now + SETTLING)
-
-
-def _removals(case: Case) -> tuple[Action, ...]:
-    return tuple(RemoveContainer(container_id=c.container_id) for c in on_backend(case).inspectors)
 
 
 def _concluded(case: Case, manifest: Manifest, wanted: str, reason: Reason, message: str) -> Plan:
@@ -86,7 +69,7 @@ def _recorded(case: Case, manifest: Manifest, wanted: str, reason: Reason, work:
     record = WorkRecord(
         work=work, reason=reason, run_id=manifest.run_id, subject=wanted, observed_at=case.now
     )
-    return Plan(manifest=replace(manifest, work=record), actions=_removals(case), again=True)
+    return Plan(manifest=replace(manifest, work=record), actions=removals(case), again=True)
 
 
 def gate(case: Case, manifest: Manifest) -> Hold | None:

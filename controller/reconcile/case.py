@@ -19,6 +19,7 @@ from controller.reconcile.facts import (
     Unknown,
 )
 from controller.reconcile.manifest import Manifest
+from controller.reconcile.trees import Prepared
 from controller.reconcile.work import Work
 
 
@@ -164,6 +165,7 @@ class Case:
     mounts: MountVerdict | NotAsked = NOT_ASKED
     process: ProcessVerdict | NotAsked = NOT_ASKED
     inspection: Work | Unknown | NotAsked = NOT_ASKED
+    preparation: Prepared | Unknown | NotAsked = NOT_ASKED
     run_directory_present: bool = False
     witness: Mapping[str, Witness]
     failure: EffectFailed | None = None

@@ -1,10 +1,11 @@
 """From a recipe to the container that one run is to have: values in, values out."""
 
 from controller.api.spec import RUN_DIRECTORY
-from controller.api.vocabulary import Security
+from controller.api.vocabulary import Isolation, Security
 from controller.backends.protocol import BindMount, PublishedPort, SessionContainer
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.recipe import Recipe
+from controller.reconcile.trees import clones
 from controller.workspace.instances import InstanceStore
 from controller.workspace.rundir import RunDirectories
 
@@ -18,10 +19,24 @@ def mounts_of(
         BindMount(source=str(store.home(uid)), target=recipe.home, read_only=False),
         BindMount(source=str(run / "in"), target=f"{RUN_DIRECTORY}/in", read_only=True),
         BindMount(source=str(run / "out"), target=f"{RUN_DIRECTORY}/out", read_only=False),
+        *tree_mounts(recipe, uid, store, read_only=False),
         *(
             BindMount(source=m.host_path, target=m.mount_path, read_only=m.read_only)
             for m in recipe.mounts
+            if m.isolation is Isolation.SHARED
         ),
+    )
+
+
+def tree_mounts(
+    recipe: Recipe, uid: str, store: InstanceStore, *, read_only: bool
+) -> tuple[BindMount, ...]:
+    """Return the binds of a session's own trees."""
+    return tuple(
+        BindMount(
+            source=str(store.tree(uid, mount.name)), target=mount.mount_path, read_only=read_only
+        )
+        for mount in clones(recipe)
     )
 
 

@@ -113,12 +113,13 @@ class ProcessVerdict(StrEnum):
 class SessionOnBackend:
     """Everything of one session that the backend holds: containers and its own network.
 
-    `inspectors` are containers of ours that assess its work; `containers` are the session's own.
+    `jobs` are containers of ours that prepare its trees or look at its work; `containers` are the
+    session's own.
     """
 
     containers: tuple[ContainerFacts, ...]
     network_present: bool
-    inspectors: tuple[ContainerFacts, ...] = ()
+    jobs: tuple[ContainerFacts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

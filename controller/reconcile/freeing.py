@@ -90,15 +90,15 @@ def free_runtime(case: Case) -> tuple[Action, ...]:
     """Remove what a kept session does not need: containers, network, run directory.
 
     Empty only when all of it was observed to be absent. A container that is being removed, or
-    that the engine calls dead, is neither: it keeps this from being empty (case C03). An inspector
-    that is left goes too.
+    that the engine calls dead, is neither: it keeps this from being empty (case C03). A job that
+    is left goes too.
     """
     backend = on_backend(case)
     actions: list[Action] = []
-    for inspector in backend.inspectors:
-        if inspector.state in LIVE:
-            actions.append(StopContainer(container_id=inspector.container_id, grace_seconds=0))
-        actions.append(RemoveContainer(container_id=inspector.container_id))
+    for job in backend.jobs:
+        if job.state in LIVE:
+            actions.append(StopContainer(container_id=job.container_id, grace_seconds=0))
+        actions.append(RemoveContainer(container_id=job.container_id))
     actions += [RemoveContainer(container_id=c.container_id) for c in backend.containers]
     if backend.network_present:
         actions.append(RemoveNetwork())

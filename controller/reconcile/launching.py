@@ -7,19 +7,21 @@ failed attempt left on the engine is replaced.
 from dataclasses import replace
 
 from controller.api.reasons import Reason
-from controller.api.vocabulary import Cause, DesiredState, Phase
+from controller.api.vocabulary import Cause, Component, DesiredState, Phase
 from controller.reconcile.actions import (
     CreateAndStart,
     EnsureNetwork,
     PrepareHome,
     PullImage,
+    StartPreparer,
     WriteRunDirectory,
 )
 from controller.reconcile.case import Case, EffectFailed, FaultKind
 from controller.reconcile.facts import ImageAbsent, ImageFacts, Unknown
 from controller.reconcile.freeing import begin_keeping, begin_purging
+from controller.reconcile.jobs import follow, job_of, removals
 from controller.reconcile.manifest import Manifest
-from controller.reconcile.recipe import make_recipe
+from controller.reconcile.recipe import Recipe, make_recipe
 from controller.reconcile.steps import (
     LIVE,
     SETTLING,
@@ -38,6 +40,7 @@ from controller.reconcile.steps import (
     undo_launch,
     wait,
 )
+from controller.reconcile.trees import Prepared, clones, subject
 
 
 def plan_launch(case: Case, manifest: Manifest) -> Plan:
@@ -173,6 +176,9 @@ def _attempt(case: Case, manifest: Manifest) -> Plan:
     if not isinstance(image, ImageFacts):
         return Plan(manifest=manifest, again=True)
     recipe = make_recipe(session.spec, image)
+    preparing = _prepare(case, manifest, recipe)
+    if preparing is not None:
+        return preparing
     record = next_run(case, replace(manifest, recipe=recipe, tried_generation=session.generation))
     record = replace(record, restore=replace(record.restore, started_at=case.now))
     if record.phase is not Phase.STARTING:
@@ -188,3 +194,40 @@ def _attempt(case: Case, manifest: Manifest) -> Plan:
         ),
         again=True,
     )
+
+
+def _prepare(case: Case, manifest: Manifest, recipe: Recipe) -> Plan | None:
+    """Have the session's own trees made before its first run; None once they are there."""
+    wanted = subject(manifest.uid, recipe)
+    if not clones(recipe) or manifest.trees_made == wanted:
+        return None
+    record = manifest
+    if record.phase is not Phase.STARTING:
+        record = move(case, manifest, Phase.STARTING, message="making its trees")
+    job = job_of(case, Component.PREPARER)
+    if job is None:
+        start = StartPreparer(recipe=recipe, subject=wanted)
+        return Plan(manifest=record, actions=(PrepareHome(recipe=recipe), start), again=True)
+    waiting = follow(case, record, job, wanted)
+    if waiting is not None:
+        return waiting
+    return _prepared(case, record, wanted)
+
+
+def _prepared(case: Case, manifest: Manifest, wanted: str) -> Plan:
+    """A preparer has ended: its trees are recorded, or its words are."""
+    answer = case.preparation
+    if isinstance(answer, Unknown):
+        failure = EffectFailed(
+            action=StartPreparer.__name__,
+            kind=FaultKind.HOST,
+            reason=answer.reason,
+            message=answer.message,
+        )
+        return _after_failure(case, manifest, failure)
+    if not isinstance(answer, Prepared):
+        return Plan(manifest=manifest, wake_at=case.now + SETTLING)
+    if answer.refused:
+        return _failed(case, manifest, Reason.SOURCE_REFUSED, answer.refused)
+    record = replace(manifest, trees=answer.trees, trees_made=wanted)
+    return Plan(manifest=record, actions=removals(case), again=True)

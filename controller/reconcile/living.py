@@ -103,14 +103,13 @@ def _alive(case: Case, manifest: Manifest, container: ContainerFacts) -> Plan:
 def _tidy(case: Case, manifest: Manifest, container: ContainerFacts) -> tuple[Action, ...]:
     """What can only be done once the new run is Ready: pin its image, drop what it replaced.
 
-    An inspector that a keep or purge left when it was taken back is of no use any more.
+    A job that a launch, a keep or a purge left behind is of no use any more.
     """
-    inspectors = on_backend(case).inspectors
     useless = tuple(
         StopContainer(container_id=c.container_id, grace_seconds=0)
         if c.state in LIVE
         else RemoveContainer(container_id=c.container_id)
-        for c in inspectors
+        for c in on_backend(case).jobs
     )
     replaced = tuple(
         RemoveContainer(container_id=c.container_id)

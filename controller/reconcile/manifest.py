@@ -15,6 +15,7 @@ from controller.api.reasons import Reason
 from controller.api.spec import Identity
 from controller.api.vocabulary import Cause, DecidedBy, DesiredState, Phase, Rung
 from controller.reconcile.recipe import Recipe
+from controller.reconcile.trees import TreeRecord
 from controller.reconcile.work import WorkRecord
 
 MANIFEST_VERSION = 1
@@ -122,7 +123,8 @@ class Manifest:
     process was started, `retried_run` the last run of which a person's retry was begun,
     `destroy_recorded` that freeing or removing has been decided past recall, `released` that the
     object was deleted while something of it remained, `automatic` that a purge was decided by a
-    policy and by no person, `work` the last verdict on unsaved work.
+    policy and by no person, `work` the last verdict on unsaved work, `trees` the session's own
+    trees as they were made, and `trees_made` of what.
     """
 
     uid: str
@@ -152,6 +154,8 @@ class Manifest:
     released: bool = False
     automatic: bool = False
     work: WorkRecord | None = None
+    trees: tuple[TreeRecord, ...] = ()
+    trees_made: str = ""
     transitioned_at: datetime | None = None
     history: tuple[Transition, ...] = ()
 

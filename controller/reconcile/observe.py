@@ -12,11 +12,10 @@ from typing import Any
 
 from controller.api.reasons import Reason
 from controller.api.spec import MountSpec
-from controller.api.vocabulary import Phase, Security
+from controller.api.vocabulary import Component, Isolation, Phase, Security
 from controller.backends.errors import Absent, BackendError
 from controller.backends.protocol import Backend
 from controller.enginewatch import EngineWatch
-from controller.reconcile import inspection
 from controller.reconcile.case import (
     NOT_ASKED,
     Case,
@@ -39,9 +38,12 @@ from controller.reconcile.facts import (
     Unknown,
 )
 from controller.reconcile.inventory import Inventory
+from controller.reconcile.jobcontainers import ended, inspected, prepared
 from controller.reconcile.manifest import Manifest
+from controller.reconcile.recipe import make_recipe
 from controller.reconcile.session import session_object
 from controller.reconcile.steps import LIVE, mark_of
+from controller.reconcile.trees import Prepared
 from controller.reconcile.witnesses import Witnesses
 from controller.reconcile.work import Work
 from controller.workspace.instances import InstanceStore
@@ -111,18 +113,20 @@ class Observer:
             engine = self._engine.refresh()
             backend = engine if isinstance(engine, Unknown) else backend
         live = process if process is not None and process.state in LIVE else None
+        image = self._image(session, record, backend)
         return Case(
             settings=self._settings,
             session=session,
             manifest=manifest,
             engine=engine,
             backend=backend,
-            image=self._image(session, record, backend),
+            image=image,
             image_pinned=self._pinned(record),
             refused=self._refused(session, record),
             mounts=self._mounts(record, live),
             process=self._probe(engine, live),
             inspection=self._inspection(record, backend),
+            preparation=self._preparation(session, record, image, backend),
             run_directory_present=self._run_directories.present(uid),
             witness=self._witnessed(backend),
             failure=failure,
@@ -176,7 +180,9 @@ class Observer:
         if manifest.phase in _LAUNCHING or manifest.phase is Phase.FAILED:
             mounts, security = session.spec.mounts, session.spec.security
         elif manifest.phase is Phase.RESTORING and manifest.recipe is not None:
-            mounts, security = manifest.recipe.mounts, manifest.recipe.security
+            recipe = manifest.recipe
+            mounts = tuple(m for m in recipe.mounts if m.isolation is Isolation.SHARED)
+            security = recipe.security
         refused = self._sources.refusals(mounts)
         if security is Security.BASELINE and not self._settings.baseline_allowed:
             message = "spec.security: Baseline is not allowed on this host (--allow-security)."
@@ -229,11 +235,30 @@ class Observer:
     ) -> Work | Unknown | NotAsked:
         if manifest is None or manifest.phase not in _ASSESSING or isinstance(backend, Unknown):
             return NOT_ASKED
+        job = ended(backend, Component.INSPECTOR)
         try:
-            found = inspection.found(self._backend, backend, manifest.run_id)
+            return NOT_ASKED if job is None else inspected(self._backend, job, manifest.run_id)
         except BackendError:
             return NOT_ASKED
-        return NOT_ASKED if found is None else found
+
+    def _preparation(
+        self,
+        session: SessionObject | None,
+        manifest: Manifest | None,
+        image: ImageFacts | ImageAbsent | Unknown | NotAsked,
+        backend: SessionOnBackend | Unknown,
+    ) -> Prepared | Unknown | NotAsked:
+        if manifest is None or session is None or manifest.phase not in _LAUNCHING:
+            return NOT_ASKED
+        if isinstance(backend, Unknown) or not isinstance(image, ImageFacts):
+            return NOT_ASKED
+        job = ended(backend, Component.PREPARER)
+        if job is None:
+            return NOT_ASKED
+        try:
+            return prepared(self._backend, job, make_recipe(session.spec, image))
+        except BackendError:
+            return NOT_ASKED
 
     def _witnessed(self, backend: SessionOnBackend | Unknown) -> dict[str, Witness]:
         if isinstance(backend, Unknown):

@@ -172,7 +172,7 @@ def _recipe(manifest: Manifest) -> dict[str, Any]:
                     "mountPath": mount.mount_path,
                     "source": mount.host_path,
                     "readOnly": mount.read_only,
-                    "isolation": "Shared",
+                    "isolation": str(mount.isolation),
                 }
                 for mount in recipe.mounts
             ],

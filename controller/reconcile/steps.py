@@ -34,6 +34,7 @@ HOST_FAULTS = frozenset(
         Reason.NETWORK_POOL_EXHAUSTED,
         Reason.PORT_TAKEN,
         Reason.ENGINE_BUSY,
+        Reason.INSPECTOR_MISSING,
         Reason.STATE_ROOT_NOT_WRITABLE,
         Reason.STATE_ROOT_MISSING,
     }
@@ -194,7 +195,12 @@ def undo_launch(case: Case) -> tuple[Action, ...]:
     """Removals of all that a launch which did not come to a start has made."""
     network = (RemoveNetwork(),) if on_backend(case).network_present else ()
     run_directory = (RemoveRunDirectory(),) if case.run_directory_present else ()
-    return (*remove_never_started(case), *network, *run_directory)
+    jobs = tuple(
+        RemoveContainer(container_id=job.container_id)
+        for job in on_backend(case).jobs
+        if job.state not in LIVE
+    )
+    return (*remove_never_started(case), *jobs, *network, *run_directory)
 
 
 def find(case: Case, mark: ProcessMark | None) -> ContainerFacts | None:

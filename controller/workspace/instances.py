@@ -3,7 +3,8 @@
     <state root>/host.json                  whose state root this is; without it nothing is believed
     <state root>/sessions/<uid>/manifest.json
     <state root>/sessions/<uid>/home/       mounted into the session
-    <state root>/sessions/<uid>/requests/   what an inspector is asked
+    <state root>/sessions/<uid>/trees/      its own clones, each mounted into the session
+    <state root>/sessions/<uid>/requests/   what a preparer or inspector is asked
     <state root>/archive/<uid>[-n]/         what deletions moved here, with record.json
 
 No name of a directory is under a session's control: a UID is checked to be one before it becomes
@@ -13,7 +14,7 @@ part of a path. Trees are removed by directory descriptors, without following li
 import errno
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ _MANIFEST: Final = "manifest.json"
 _MANIFEST_LIMIT: Final = 4 * 1024 * 1024
 HOME: Final = "home"
 REQUESTS: Final = "requests"
+TREES: Final = "trees"
 
 
 class StorageFault(Exception):
@@ -145,6 +147,27 @@ class InstanceStore:
             os.chown(home, int(owner), int(group or owner), follow_symlinks=False)
         except OSError as error:
             raise storage_fault(error, home) from error
+
+    def tree(self, uid: str, name: str) -> Path:
+        """Return the directory of one of a session's own trees."""
+        return self.directory(uid) / TREES / name
+
+    def empty_trees(self, uid: str, names: Iterable[str], user: str) -> None:
+        """Make the session's trees as empty directories of its user, whatever was there.
+
+        Only ever before the first run: until then nothing in them is work. Raises StorageFault.
+        """
+        top = self.directory(uid) / TREES
+        owner, _, group = user.partition(":")
+        try:
+            if top.exists():
+                remove_tree(top)
+            top.mkdir(mode=0o755)
+            for name in names:
+                (top / name).mkdir(mode=0o700)
+                os.chown(top / name, int(owner), int(group or owner))
+        except OSError as error:
+            raise storage_fault(error, top) from error
 
     def requests(self, uid: str) -> Path:
         """Return the directory that holds what an inspector is asked."""

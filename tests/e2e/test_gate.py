@@ -1,49 +1,20 @@
 """Nothing is lost unseen, on the real engine: verdict, gate, approval (laws 2, 5 and 14)."""
 
-import os
 import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.e2e.host import SLEEPER, Host, eventually
+from tests.e2e.work import git, owned, pushed_repository
 
-USER = 1000
 CLEAN, DIRTY, UNPUSHED, UNKNOWN = "Clean", "Dirty", "Unpushed", "Unknown"
-ENVIRONMENT = {
-    "PATH": os.environ["PATH"],
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": "/dev/null",
-    **{f"GIT_{who}_{what}": "a@x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")},
-}
-
-
-def git(tree: Path, *arguments: str) -> None:
-    """Run git as a session's person would."""
-    subprocess.run(["git", "-C", tree, *arguments], check=True, env=ENVIRONMENT, timeout=60)
-
-
-def owned(path: Path) -> None:
-    """Give a tree to the session's user."""
-    os.chown(path, USER, USER)
-    for place, directories, files in os.walk(path):
-        for name in (*directories, *files):
-            os.chown(Path(place) / name, USER, USER, follow_symlinks=False)
 
 
 def work(host: Host, name: str, state: str) -> Path:
     """Put a repository into a session's home whose work is in this state."""
-    tree = host.directory(name) / "home" / "repo"
-    tree.mkdir()
-    git(tree, "init", "-q", "-b", "main")
-    (tree / "file").write_text("pushed\n")
-    git(tree, "add", ".")
-    git(tree, "commit", "-qm", "one")
-    git(tree, "remote", "add", "origin", "ssh://git.invalid/o.git")
-    git(tree, "update-ref", "refs/remotes/origin/main", "main")
-    git(tree, "branch", "-q", "--set-upstream-to=origin/main")
+    tree = pushed_repository(host.directory(name) / "home" / "repo")
     change(tree, state)
     owned(tree)
     return tree

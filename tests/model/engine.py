@@ -15,7 +15,7 @@ from enum import StrEnum
 from controller.api.reasons import Reason
 from controller.api.vocabulary import Component, WorkState
 from controller.backends.errors import Absent, BackendUnreachable, Conflict, Fault, Refused
-from controller.backends.protocol import BindMount, InspectorContainer, SessionContainer
+from controller.backends.protocol import BindMount, JobContainer, SessionContainer
 from controller.reconcile.facts import (
     ContainerFacts,
     ContainerState,
@@ -177,7 +177,7 @@ class SimulatedEngine:
         found = tuple(c.facts for c in self.of(uid))
         looking = tuple(i.facts for i in self.held.inspectors.values() if i.uid == uid)
         return SessionOnBackend(
-            containers=found, network_present=uid in self.held.networks, inspectors=looking
+            containers=found, network_present=uid in self.held.networks, jobs=looking
         )
 
     def image(self, ref: str) -> ImageFacts | ImageAbsent:
@@ -279,7 +279,7 @@ class SimulatedEngine:
         self.started(container_id)
         self._silent("after")
 
-    def start_inspector(self, inspector: InspectorContainer) -> str:
+    def start_job(self, inspector: JobContainer) -> str:
         self._effect()
         container_id = f"i{next(self._numbers)}"
         facts = ContainerFacts(
@@ -310,7 +310,7 @@ class SimulatedEngine:
         self._silent("after")
         return container_id
 
-    def inspection(self, container_id: str) -> bytes:
+    def job_output(self, container_id: str) -> bytes:
         self._ask()
         return self.held.inspectors[container_id].printed
 

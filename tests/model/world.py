@@ -21,8 +21,8 @@ from controller.reconcile.case import EngineView
 from controller.reconcile.case import Settings as PlanSettings
 from controller.reconcile.engine import HostRecord
 from controller.reconcile.facts import EngineEvent, Unknown
-from controller.reconcile.inspection import InspectorSettings
 from controller.reconcile.inventory import Inventory
+from controller.reconcile.jobcontainers import JobSettings
 from controller.reconcile.manifest import Manifest, ProcessMark, Seen, from_json
 from controller.reconcile.observe import Observer
 from controller.reconcile.reconciler import Reconciler
@@ -190,7 +190,7 @@ class World:
             cache=self.cache,
             holds=lambda: True,
             checkpoint=self._checkpoint,
-            inspector=InspectorSettings(image=INSPECTOR),
+            jobs=JobSettings(image=INSPECTOR),
         )
 
     def _checkpoint(self, name: str) -> None:

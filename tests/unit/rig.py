@@ -13,8 +13,8 @@ from controller.index import ManifestIndex
 from controller.reconcile.act import Effects
 from controller.reconcile.case import Settings
 from controller.reconcile.engine import HostRecord
-from controller.reconcile.inspection import InspectorSettings
 from controller.reconcile.inventory import Inventory
+from controller.reconcile.jobcontainers import JobSettings
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.observe import Observer
 from controller.reconcile.reconciler import Reconciler
@@ -96,7 +96,7 @@ class Rig:
             cache=self.cache,
             holds=lambda: self.held,
             checkpoint=self._checkpoint,
-            inspector=InspectorSettings(image=INSPECTOR),
+            jobs=JobSettings(image=INSPECTOR),
         )
         self.reconciler = Reconciler(
             api=self.api,  # type: ignore[arg-type]

@@ -119,7 +119,31 @@ def test_what_is_not_served_yet_is_said_by_its_field(path: str) -> None:
     [
         (raw(env=[{"name": "A"}]), ("env[0]", INVALID)),
         (raw(env=[{"name": "A", "valueFrom": {"hostEnv": "A"}}]), ("env[0].valueFrom", LATER)),
-        (mount(isolation="Clone"), ("mounts[0].isolation", LATER)),
+        (mount(isolation="Worktree"), ("mounts[0].isolation", LATER)),
+        (mount(isolation="Clone", readOnly=True), ("mounts[0].readOnly", INVALID)),
+        (mount(branch="b"), ("mounts[0].branch", INVALID)),
+        *(
+            (mount(isolation="Clone", branch=name), ("mounts[0].branch", INVALID))
+            for name in (
+                "-b",
+                "a..b",
+                "a b",
+                "a//b",
+                "/a",
+                "a/",
+                "a.lock",
+                "@",
+                "HEAD",
+                "a@{1}",
+                "a:b",
+                "a~1",
+                "a\\b",
+                ".a",
+                "a/.b",
+                "a.",
+                "a\x07",
+            )
+        ),
         (mount(isolation=None), ("mounts[0].isolation", LATER)),
         (mount(branch="b"), ("mounts[0].branch", INVALID)),
         (mount(git={"url": "u"}, hostPath=None), ("mounts[0].git", LATER)),

@@ -9,9 +9,10 @@ import pytest
 from controller.api.reasons import Reason
 from controller.api.vocabulary import Cause, Component, DecidedBy, DesiredState, ExitPolicy, Phase
 from controller.reconcile import actions as a
-from controller.reconcile.assessing import LONGEST, subject
+from controller.reconcile.assessing import subject
 from controller.reconcile.case import ABSENT, Case, EffectFailed, FaultKind, Witness
 from controller.reconcile.facts import ContainerFacts, ContainerState, SessionOnBackend, Unknown
+from controller.reconcile.jobs import LONGEST
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.plan import plan
 from controller.reconcile.work import Work
@@ -53,7 +54,7 @@ def inspector(given: Case, **fields: Any) -> Case:
         started_at=NOW,
     )
     looking: ContainerFacts = replace(base, **fields)
-    return replace(given, backend=replace(given.backend, inspectors=(looking,)))
+    return replace(given, backend=replace(given.backend, jobs=(looking,)))
 
 
 def purging(*containers: ContainerFacts, **fields: Any) -> Case:

@@ -108,6 +108,14 @@ def _next(given: Case) -> datetime:
 
 
 def _stopped(given: Case, action: a.StopContainer) -> Case:
+    assert isinstance(given.backend, SessionOnBackend)
+    jobs = tuple(
+        replace(job, state=ContainerState.EXITED)
+        if job.container_id == action.container_id
+        else job
+        for job in given.backend.jobs
+    )
+    given = replace(given, backend=replace(given.backend, jobs=jobs))
     return _changed(
         given,
         action.container_id,
@@ -132,8 +140,21 @@ def _created(given: Case, action: a.CreateAndStart) -> Case:
 def _removed(given: Case, action: a.RemoveContainer) -> Case:
     assert isinstance(given.backend, SessionOnBackend)
     held = tuple(c for c in given.backend.containers if c.container_id != action.container_id)
-    left = tuple(c for c in given.backend.inspectors if c.container_id != action.container_id)
-    return replace(given, backend=replace(given.backend, containers=held, inspectors=left))
+    left = tuple(c for c in given.backend.jobs if c.container_id != action.container_id)
+    return replace(given, backend=replace(given.backend, containers=held, jobs=left))
+
+
+def _cloned(given: Case, action: a.StartPreparer) -> Case:
+    """It ends at once with the answer that the case holds."""
+    assert isinstance(given.backend, SessionOnBackend)
+    done = container(
+        ContainerState.EXITED,
+        container_id="preparer",
+        component=Component.PREPARER,
+        recipe_hash=action.subject,
+        started_at=_next(given),
+    )
+    return replace(given, backend=replace(given.backend, jobs=(done,)))
 
 
 def _inspected(given: Case, action: a.StartInspector) -> Case:
@@ -148,7 +169,7 @@ def _inspected(given: Case, action: a.StartInspector) -> Case:
         started_at=_next(given),
     )
     found = given.inspection if isinstance(given.inspection, (Work, Unknown)) else CLEAN
-    backend = replace(given.backend, inspectors=(looked,))
+    backend = replace(given.backend, jobs=(looked,))
     return replace(given, backend=backend, inspection=found)
 
 
@@ -186,6 +207,7 @@ _EFFECTS: dict[type[Any], Callable[[Case, Any], Case]] = {
     a.CreateAndStart: _created,
     a.StartContainer: lambda given, action: _started(given, action.container_id),
     a.StopContainer: _stopped,
+    a.StartPreparer: _cloned,
     a.StartInspector: _inspected,
     a.SetAsideContainer: lambda given, action: _changed(given, action.container_id, set_aside=True),
     a.RemoveContainer: _removed,

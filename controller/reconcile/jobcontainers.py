@@ -1,0 +1,148 @@
+"""From a manifest to the throw-away containers that work for it, and from their output to facts."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from controller.api.reasons import Reason
+from controller.api.vocabulary import Component, Isolation
+from controller.backends.errors import Absent, Conflict, Refused
+from controller.backends.protocol import Backend, BindMount, JobContainer
+from controller.capsule.request import Request, Snapshot, Tree, to_json
+from controller.reconcile import trees, work
+from controller.reconcile.containers import tree_mounts
+from controller.reconcile.facts import ContainerFacts, SessionOnBackend, Unknown
+from controller.reconcile.manifest import Manifest
+from controller.reconcile.recipe import Recipe
+from controller.reconcile.steps import LIVE
+from controller.reconcile.trees import SOURCES, Prepared, TreeRecord, clones
+from controller.reconcile.work import Work
+from controller.workspace.instances import InstanceStore
+
+REQUEST_TARGET: Final = "/run/sessionkeeper/request"
+REQUEST: Final = f"{REQUEST_TARGET}/request.json"
+PROGRAM: Final = ("python3", "-I", "/opt/sessionkeeper")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSettings:
+    """Which image prepares trees and assesses work, and how long each may take."""
+
+    image: str
+    seconds: float = 300.0
+
+
+def request_of(manifest: Manifest, recipe: Recipe, settings: JobSettings) -> str:
+    """Return what the inspector is asked, as it reads it."""
+    request = Request(
+        session_uid=manifest.uid,
+        run_id=manifest.run_id,
+        trees=tuple(_tree(tree, recipe) for tree in manifest.trees),
+        home=Path(recipe.home),
+        shared=tuple(Path(m.mount_path) for m in recipe.mounts if m.isolation is Isolation.SHARED),
+        remotes=frozenset(tree.origin for tree in manifest.trees if tree.origin),
+        seconds=settings.seconds,
+    )
+    return to_json(request)
+
+
+def _tree(record: TreeRecord, recipe: Recipe) -> Tree:
+    mount = next(m for m in recipe.mounts if m.name == record.name)
+    path = Path(mount.mount_path)
+    return Tree(
+        name=record.name,
+        path=path,
+        isolation=Isolation.CLONE,
+        git_dir=path / ".git",
+        common_dir=path / ".git",
+        snapshot=Snapshot(base=record.base, refs=dict(record.refs)),
+    )
+
+
+def inspector(
+    manifest: Manifest, recipe: Recipe, *, subject: str, settings: JobSettings, store: InstanceStore
+) -> JobContainer:
+    """Return the inspector of what `subject` names: all that it sees it can only read."""
+    uid = manifest.uid
+    home = BindMount(source=str(store.home(uid)), target=recipe.home, read_only=True)
+    return JobContainer(
+        component=Component.INSPECTOR,
+        uid=uid,
+        namespace=manifest.namespace,
+        name=manifest.name,
+        run_id=manifest.run_id,
+        request_hash=subject,
+        image=settings.image,
+        user=recipe.user,
+        mounts=(_request(store, uid), home, *tree_mounts(recipe, uid, store, read_only=True)),
+        command=(*PROGRAM, "assess", REQUEST),
+    )
+
+
+def preparer(
+    manifest: Manifest, recipe: Recipe, *, subject: str, settings: JobSettings, store: InstanceStore
+) -> JobContainer:
+    """Return the preparer of a session's trees: it reads the sources and writes the trees."""
+    uid = manifest.uid
+    sources = (
+        BindMount(source=m.host_path, target=f"{SOURCES}/{m.name}", read_only=True)
+        for m in clones(recipe)
+    )
+    return JobContainer(
+        component=Component.PREPARER,
+        uid=uid,
+        namespace=manifest.namespace,
+        name=manifest.name,
+        run_id=manifest.run_id,
+        request_hash=subject,
+        image=settings.image,
+        user=recipe.user,
+        mounts=(
+            _request(store, uid),
+            *sources,
+            *tree_mounts(recipe, uid, store, read_only=False),
+        ),
+        command=(*PROGRAM, "prepare", REQUEST),
+    )
+
+
+def _request(store: InstanceStore, uid: str) -> BindMount:
+    return BindMount(source=str(store.requests(uid)), target=REQUEST_TARGET, read_only=True)
+
+
+def ended(facts: SessionOnBackend, component: Component) -> ContainerFacts | None:
+    """Return the job of a kind whose output can be read, if there is one."""
+    return next(
+        (
+            j
+            for j in facts.jobs
+            if j.component is component and j.state not in LIVE and j.started_at
+        ),
+        None,
+    )
+
+
+def inspected(backend: Backend, job: ContainerFacts, run_id: int) -> Work | Unknown:
+    """Return what an inspector found. Raises BackendUnreachable: then nothing is known of it."""
+    try:
+        return work.read(backend.job_output(job.container_id), run_id)
+    except work.NotUnderstood as error:
+        message = f"The inspector {_end(job)} and gave no verdict: {error}."
+        return Unknown(reason=Reason.ASSESSMENT_FAILED, message=message)
+    except (Absent, Conflict, Refused) as error:
+        return Unknown(reason=error.reason, message=error.message)
+
+
+def prepared(backend: Backend, job: ContainerFacts, recipe: Recipe) -> Prepared | Unknown:
+    """Return what a preparer made. Raises BackendUnreachable: then nothing is known of it."""
+    try:
+        return trees.read(backend.job_output(job.container_id), recipe)
+    except trees.NotPrepared as error:
+        message = f"{error} The preparer {_end(job)}."
+        return Unknown(reason=Reason.PREPARATION_FAILED, message=message)
+    except (Absent, Conflict, Refused) as error:
+        return Unknown(reason=error.reason, message=error.message)
+
+
+def _end(job: ContainerFacts) -> str:
+    return f"ended with code {job.exit_code}" + (", out of memory" if job.oom_killed else "")
