@@ -148,3 +148,18 @@ def test_more_files_than_are_listed(bench: Bench) -> None:
     assert [(t.total, len(t.files)) for t in before.trees] == [(150, 100)]
     bench.write("n/149", "other\n")
     assert bench.assess().digest != before.digest
+
+
+def test_dirt_that_can_not_be_cleaned(bench: Bench) -> None:
+    """Case C25 a: one approval holds for line endings that git calls changed for ever."""
+    bench.commit("c.txt", b"one\r\ntwo\r\n")
+    bench.commit(".gitattributes", "*.txt text\n")
+    bench.push()
+    digests = set()
+    for _ in range(3):
+        (bench.tree / "c.txt").unlink()
+        bench.git("checkout", "-q", "-f")
+        work = bench.assess()
+        assert work.state is WorkState.DIRTY
+        digests.add(work.digest)
+    assert len(digests) == 1
