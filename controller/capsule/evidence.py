@@ -1,7 +1,8 @@
 """What an assessment found, repository by repository, and the verdict that follows from it."""
 
 import hashlib
-from collections.abc import Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -9,14 +10,18 @@ from controller.api.vocabulary import WorkState
 
 MOST_ITEMS: Final = 100
 MOST_NAME: Final = 1024
-MOST_WORDS: Final = 2048
+MOST_WORDS: Final = 1024
+MOST_TREES: Final = 64
+MOST_LISTED: Final = 1 << 17
+_WEIGHTS: Final = (WorkState.UNKNOWN, WorkState.DIRTY, WorkState.UNPUSHED, WorkState.CLEAN)
 
 
 def printable(name: str | bytes, most: int = MOST_NAME) -> str:
     """Return a file or ref name as it can be shown to a person and stored in JSON.
 
-    What is no text, or would steer a terminal, is escaped; a backslash is doubled, so that two
-    names are never shown alike, but for being cut.
+    What is no text, or would steer a terminal, is escaped; a backslash is doubled, and a byte that
+    is no text is told apart from the letter of the same number, so that two names are never shown
+    alike, but for being cut.
     """
     text = name.decode(errors="surrogateescape") if isinstance(name, bytes) else name
     shown = "".join(_shown(letter) for letter in text[: most + 1])
@@ -31,7 +36,7 @@ def _shown(letter: str) -> str:
     code = ord(letter)
     if 0xDC80 <= code <= 0xDCFF:
         return f"\\x{code - 0xDC00:02x}"
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{{{code:x}}}"
+    return f"\\x{code:02x}" if code < 0x80 else f"\\u{{{code:x}}}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,34 +106,49 @@ class Evidence:
 
     def behind(self, unpushed: Unpushed) -> None:
         """Add a ref with commits that are on no remote."""
+        self.note("unpushed", unpushed.ref, unpushed.ahead, unpushed.reason)
         if len(self.unpushed) < MOST_ITEMS:
             self.unpushed.append(unpushed)
         else:
             self.more_unpushed += 1
 
-    def to_json(self) -> dict[str, Any]:
-        """Return it as `status.work.mounts[]` holds it."""
-        branches = [
-            {
-                "ref": printable(item.ref),
-                "upstream": printable(item.upstream),
-                "ahead": item.ahead,
-                "reason": printable(item.reason),
-            }
-            for item in self.unpushed
-        ]
-        items = [{"path": printable(c.path), "change": c.letters} for c in self.files]
+    def to_json(self, room: int = MOST_LISTED) -> dict[str, Any]:
+        """Return it as `status.work.mounts[]` holds it, with lists no longer than there is room."""
+        files = _fitting(
+            ({"path": printable(c.path), "change": c.letters} for c in self.files), room // 2
+        )
+        branches = _fitting(map(_branch, self.unpushed), room - room // 2)
         words = [*self.failures, *self.hidden, *self.remarks]
-        if self.more_unpushed:
-            words.append(f"{self.more_unpushed} more refs have commits that are on no remote")
+        if more := self.more_unpushed + len(self.unpushed) - len(branches):
+            words.append(f"{more} more refs have commits that are on no remote")
         return {
             "name": printable(self.name),
             "state": str(self.state),
-            "files": {"total": self.total, "items": items},
+            "files": {"total": self.total, "items": files},
             "branches": branches,
             "ignored": {"count": self.ignored_count, "bytes": self.ignored_bytes},
             "message": printable(". ".join(words), MOST_WORDS),
         }
+
+
+def _branch(item: Unpushed) -> dict[str, Any]:
+    return {
+        "ref": printable(item.ref),
+        "upstream": printable(item.upstream),
+        "ahead": item.ahead,
+        "reason": printable(item.reason),
+    }
+
+
+def _fitting(items: Iterable[dict[str, Any]], room: int) -> list[dict[str, Any]]:
+    """Return the first items, as many as there is room for when they are written down."""
+    listed = []
+    for item in items:
+        room -= len(json.dumps(item))
+        if room < 0:
+            break
+        listed.append(item)
+    return listed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,8 +163,7 @@ class Work:
     def state(self) -> WorkState:
         """The weightiest verdict of any tree."""
         states = {tree.state for tree in self.trees}
-        weights = (WorkState.UNKNOWN, WorkState.DIRTY, WorkState.UNPUSHED)
-        return next((state for state in weights if state in states), WorkState.CLEAN)
+        return next((state for state in _WEIGHTS if state in states), WorkState.CLEAN)
 
     @property
     def digest(self) -> str:
@@ -181,13 +200,21 @@ class Work:
         return ", ".join(part for part in parts if part)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as `status.work` holds it, but for the time."""
+        """Return it as `status.work` holds it, but for the time.
+
+        An object has a largest size, so of many trees the weightiest are told, and the room for
+        lists is shared out among them.
+        """
+        told = sorted(self.trees, key=lambda tree: _WEIGHTS.index(tree.state))[:MOST_TREES]
+        left_out = len(self.trees) - len(told)
+        room = MOST_LISTED // max(1, sum(tree.state is not WorkState.CLEAN for tree in told))
         return {
             "state": str(self.state),
             "digest": self.digest,
             "runId": self.run_id,
             "summary": self.summary,
-            "mounts": [tree.to_json() for tree in self.trees],
+            "message": f"{left_out} more repositories are not listed" if left_out else "",
+            "mounts": [tree.to_json(room) for tree in told],
         }
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.cluster.environment import Cluster
+from tests.cluster.ports import Port
 from tests.e2e.host import Host
 
 
@@ -35,3 +36,11 @@ def host(idle_host: Host) -> Host:
     """A host whose controller runs."""
     idle_host.start()
     return idle_host
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A port on loopback that nobody else takes."""
+    reserved = Port.reserve()
+    yield reserved.number
+    reserved.release()

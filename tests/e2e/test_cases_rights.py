@@ -1,6 +1,7 @@
 """A controller whose rights go before the objects it serves, as with a namespace (case C13)."""
 
 import threading
+import urllib.request
 from collections.abc import Iterator
 
 import pytest
@@ -49,9 +50,10 @@ def test_a_role_is_enough_to_follow_a_namespace(lesser: Host) -> None:
     lesser.wait("s", "Running", timeout=15)
 
 
-def test_a_deletion_without_rights_is_waited_out(lesser: Host) -> None:
+def test_a_deletion_without_rights_is_waited_out(lesser: Host, port: int) -> None:
     """Nothing is lost, the object stays, and the server is asked ever more rarely."""
     host = lesser
+    host.flags += ["--metrics-port", str(port)]
     host.start()
     uid = running_with_work(host)
     unbind(host.api, host.namespace)
@@ -64,6 +66,8 @@ def test_a_deletion_without_rights_is_waited_out(lesser: Host) -> None:
     assert session is not None
     assert session["metadata"]["finalizers"] == [FINALIZER]
     assert list(host.state_root.glob(f"*/{uid}/home/file"))
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as page:
+        assert b'reconcile_errors_total{error="ApiForbidden"}' in page.read()
     bind(host.api, host.namespace, account_of=host.namespace)
     gone_by_itself(host, uid)
 
@@ -85,6 +89,27 @@ def test_without_rights_nothing_is_taken_for_gone(lesser: Host) -> None:
     assert (host.directory("s") / "home/file").exists()
     bind(host.api, host.namespace, account_of=host.namespace)
     gone_by_itself(host, uid)
+
+
+def test_the_escape_by_hand_leaves_the_data(lesser: Host) -> None:
+    """The finalizer is taken off while all is forbidden: the log says where the data is."""
+    host = lesser
+    host.flags += ["--resync-seconds", "2"]
+    host.start()
+    uid = running_with_work(host)
+    host.stop()
+    unbind(host.api, host.namespace)
+    ask_to_delete(host)
+    text = '{"metadata":{"finalizers":null}}'
+    where = ["session", "s", "-n", host.namespace]
+    host.cluster.kubectl("patch", *where, "--type", "merge", "-p", text)
+    assert host.session("s") is None
+    host.start()
+    eventually(lambda: f'not listed why="{REFUSED}' in host.log(), what="it says so")
+    bind(host.api, host.namespace, account_of=host.namespace)
+    eventually(lambda: "object gone, data kept" in host.log(), what="the data is named")
+    assert (host.state_root / "sessions" / uid / "home/file").read_text() == "work\n"
+    assert host.container("s").status == "running"
 
 
 def test_without_the_lease_nothing_is_done_at_all(lesser: Host) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.ports import Port
 from tests.e2e.api_proxy import ApiProxy
 from tests.e2e.host import Host, eventually
 
@@ -67,14 +66,6 @@ def test_a_dead_watch_does_not_hide_a_deletion(idle_host: Host, proxy: ApiProxy)
     host.wait("s", "Running")
     host.delete("s")
     assert host.containers("s") == []
-
-
-@pytest.fixture
-def port() -> Iterator[int]:
-    """A port for the probe."""
-    reserved = Port.reserve()
-    yield reserved.number
-    reserved.release()
 
 
 def health(port: int) -> int:

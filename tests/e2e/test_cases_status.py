@@ -146,3 +146,4 @@ def test_what_the_engine_says_at_length_is_cut(idle_host: Host) -> None:
         said = host.wait_condition("s", "Ready", "False", "StartRefused")
         assert "no such thing" in said["message"]
         assert len(json.dumps(host.session("s"))) < SMALL
+        assert len(host.log()) < SMALL, "nor the log"

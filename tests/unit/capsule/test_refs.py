@@ -216,6 +216,17 @@ def test_refs(bench: Bench, row: str) -> None:
     check(bench.assess(), unpushed(refs) if refs else CLEAN)
 
 
+def test_grafted_history(bench: Bench) -> None:
+    """A commit that a file claims to be below what is pushed was not pushed."""
+    commit = bench.git("commit-tree", "-m", "root", "HEAD^{tree}")
+    bench.git("update-ref", F, commit)
+    grafts = bench.common_dir / "info" / "grafts"
+    grafts.parent.mkdir(exist_ok=True)
+    grafts.write_text(f"{bench.git('rev-parse', 'origin/main')} {commit}\n")
+    assert bench.git("rev-list", F, "--not", "--remotes") == ""
+    check(bench.assess(), unpushed({F: NO_UPSTREAM}))
+
+
 def test_two_remotes_with_the_same_tracking_refs(bench: Bench) -> None:
     """A ref that could show a remote inside the session shows none."""
     _inner_remote_tracked_as_origin(bench)
