@@ -121,7 +121,6 @@ def test_what_is_not_served_yet_is_said_by_its_field(path: str) -> None:
         (raw(env=[{"name": "A", "valueFrom": {"hostEnv": "A"}}]), ("env[0].valueFrom", LATER)),
         (mount(isolation="Worktree"), ("mounts[0].isolation", LATER)),
         (mount(isolation="Clone", readOnly=True), ("mounts[0].readOnly", INVALID)),
-        (mount(branch="b"), ("mounts[0].branch", INVALID)),
         *(
             (mount(isolation="Clone", branch=name), ("mounts[0].branch", INVALID))
             for name in (
