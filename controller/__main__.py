@@ -47,6 +47,8 @@ def main(
         return adopt(
             options.state_root, engine=options.engine, session=options.session, out=sys.stdout
         )
+    if options.command == "archive":
+        return _archive(options)
     try:
         settings = _settings(options)
     except SettingsRefused as error:
@@ -57,6 +59,27 @@ def main(
 
         return doctor(settings, sys.stdout)
     return _run(settings, checkpoint)
+
+
+def _archive(options: argparse.Namespace) -> int:
+    from controller import archiving
+
+    if options.what == "list":
+        return archiving.list_entries(options.state_root, sys.stdout)
+    if options.what == "show":
+        return archiving.show(options.state_root, options.entry, sys.stdout)
+    if options.what == "purge":
+        return archiving.purge(options.state_root, options.entry, options.discard, sys.stdout)
+    from controller.apiserver import ApiError, ApiServer
+
+    try:
+        api = ApiServer.connect(options.kubeconfig)
+    except ApiError as error:
+        sys.stderr.write(f"sessionkeeper: {error}\n")
+        return 1
+    return archiving.restore(
+        options.state_root, options.entry, new_name=options.name, api=api, out=sys.stdout
+    )
 
 
 def _run(settings: Settings, checkpoint: Callable[[str], None]) -> int:
@@ -113,6 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     for command in (run, doctor):
         _common(command)
     _adopt(commands.add_parser("adopt", help="accept what only the host's owner may accept"))
+    _archives(commands.add_parser("archive", help="what deletions and automatic cleans put aside"))
     commands.add_parser("version", help="print the version")
     return parser
 
@@ -126,6 +150,34 @@ def _adopt(command: argparse.ArgumentParser) -> None:
     what = command.add_mutually_exclusive_group(required=True)
     what.add_argument("--engine", action="store_true", help="the engine that answers next is ours")
     what.add_argument("--session", metavar="NAMESPACE/NAME", help="go on with what its object says")
+
+
+def _archives(command: argparse.ArgumentParser) -> None:
+    command.description = (
+        "Lists, shows, restores and removes what deletions and automatic cleans moved to the "
+        "archive under the state root. The controller may go on meanwhile."
+    )
+    commands = command.add_subparsers(dest="what", required=True, metavar="WHAT")
+    parsers = {
+        "list": commands.add_parser("list", help="every entry on a line"),
+        "show": commands.add_parser("show", help="what an entry was, and where its data is"),
+        "restore": commands.add_parser("restore", help="make a kept session of an entry again"),
+        "purge": commands.add_parser("purge", help="remove an entry for good"),
+    }
+    for name, parser in parsers.items():
+        parser.add_argument(
+            "--state-root", type=Path, default=Path(DEFAULT_STATE_ROOT), metavar="DIR"
+        )
+        if name != "list":
+            parser.add_argument("entry", metavar="ENTRY", help="as `archive list` shows it")
+    parsers["restore"].add_argument("--name", help="another name for the session")
+    parsers["restore"].add_argument("--kubeconfig", type=Path, metavar="FILE")
+    parsers["purge"].add_argument(
+        "--discard",
+        default="",
+        metavar="DIGEST",
+        help="the digest of unsaved work that was seen, as `archive show` tells it",
+    )
 
 
 def _common(command: argparse.ArgumentParser) -> None:

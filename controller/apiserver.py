@@ -232,6 +232,11 @@ class ApiServer:
         """Read a SessionInstance."""
         return self.request("GET", _sessions(namespace, name))
 
+    def create_session(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Create a session. Raises ApiConflict where one of its name is there."""
+        path = _sessions(body["metadata"]["namespace"])
+        return self.request("POST", path, body=body)
+
     def list_sessions(self, namespace: str | None = None) -> list[dict[str, Any]]:
         """List the SessionInstances of a namespace, or of all."""
         path = _sessions(namespace) if namespace else f"/apis/{API_VERSION}/{SESSIONS}"

@@ -4,7 +4,9 @@ Before each effect the Lease is checked: a controller that has lost it, or was f
 another took over, does nothing more (settled.md, *Leases and two controllers*).
 """
 
+import logging
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from controller.api.names import (
@@ -19,6 +21,7 @@ from controller.api.reasons import Reason
 from controller.apiserver import ApiAbsent, ApiConflict, ApiRefused, ApiServer
 from controller.backends.errors import Absent, BackendUnreachable, Conflict, Refused
 from controller.backends.protocol import Backend
+from controller.logs import event
 from controller.reconcile import actions
 from controller.reconcile.actions import Action
 from controller.reconcile.case import EffectFailed, FaultKind
@@ -26,13 +29,17 @@ from controller.reconcile.containers import mounts_of, session_container
 from controller.reconcile.inventory import Inventory
 from controller.reconcile.jobcontainers import JobSettings, inspector, preparer, request_of
 from controller.reconcile.manifest import Manifest
+from controller.reconcile.session import session_object
+from controller.reconcile.steps import revived
 from controller.reconcile.trees import clones, order
 from controller.reconcile.witnesses import Witnesses
 from controller.reconcile.work import to_status
 from controller.sessions import SessionCache
+from controller.workspace.archive import Archive
 from controller.workspace.instances import InstanceStore, StorageFault
 from controller.workspace.rundir import AgentConfig, RunDirectories
 
+LOGGER = logging.getLogger(__name__)
 Checkpoint = Callable[[str], None]
 
 
@@ -241,20 +248,44 @@ class Effects:
         self._backend.ensure_pin(action.image_id)
         self._inventory.pin_added(action.image_id)
 
+    def keep_record(
+        self, uid: str, body: Mapping[str, Any] | None, manifest: Manifest | None
+    ) -> None:
+        """Write down what a session was, for a person and for a restore."""
+        self._store.keep_record(uid, _record(uid, body, manifest))
+
     def archive_instance(
         self, uid: str, body: Mapping[str, Any] | None, manifest: Manifest | None
     ) -> None:
         """Move the directory to the archive with a record that a person can read."""
-        metadata = (body or {}).get("metadata") or {}
-        record = {
-            "uid": uid,
-            "namespace": metadata.get("namespace") or (manifest.namespace if manifest else None),
-            "name": metadata.get("name") or (manifest.name if manifest else None),
-            "spec": (body or {}).get("spec"),
-            "status": (body or {}).get("status"),
-            "work": to_status(manifest.work) if manifest and manifest.work else "not assessed",
-        }
-        self._store.archive(uid, record)
+        target = self._store.archive(uid, _record(uid, body, manifest))
+        if target is not None:
+            event(LOGGER, logging.INFO, "session archived", uid=uid, entry=target.name)
+
+    def take_over(self, action: actions.TakeOver, body: Mapping[str, Any]) -> None:
+        """Make an archived instance this session's own, kept as it was."""
+        archive = Archive(self._store.root)
+        entry = archive.find(action.entry)
+        manifest = entry.manifest() if entry is not None else None
+        session = session_object(body)
+        if entry is None or manifest is None:
+            message = f"The archived instance {action.entry} can not be read."
+            raise StorageFault(Reason.MANIFEST_CORRUPT, message)
+        archive.take_over(
+            entry, revived(manifest, session, owner=self._store.owner, now=datetime.now(UTC))
+        )
+
+
+def _record(uid: str, body: Mapping[str, Any] | None, manifest: Manifest | None) -> dict[str, Any]:
+    metadata = (body or {}).get("metadata") or {}
+    return {
+        "uid": uid,
+        "namespace": metadata.get("namespace") or (manifest.namespace if manifest else None),
+        "name": metadata.get("name") or (manifest.name if manifest else None),
+        "spec": (body or {}).get("spec"),
+        "status": (body or {}).get("status"),
+        "work": to_status(manifest.work) if manifest and manifest.work else "not assessed",
+    }
 
 
 Effect = Callable[[Effects, Any, str, Mapping[str, Any] | None, Manifest | None], None]
@@ -286,5 +317,7 @@ _EFFECTS: Mapping[type[Any], Effect] = {
     actions.StartInspector: lambda e, a, _u, _b, m: e.start_inspector(a, _need(m)),
     actions.PinImage: lambda e, a, _u, _b, _m: e.pin_image(a),
     actions.RemoveInstance: lambda e, _a, u, _b, _m: e._store.remove(u),
+    actions.KeepRecord: lambda e, _a, u, b, m: e.keep_record(u, b, m),
+    actions.TakeOver: lambda e, a, _u, b, _m: e.take_over(a, _need(b)),
     actions.ArchiveInstance: lambda e, _a, u, b, m: e.archive_instance(u, b, m),
 }

@@ -139,6 +139,18 @@ class RemoveInstance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeepRecord:
+    """Write down beside the data what its object was, which is about to go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TakeOver:
+    """Make an archived instance the directory of this session, as its host's owner ordered."""
+
+    entry: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveInstance:
     """Move the instance directory whole to the archive, with a record of what it was."""
 
@@ -164,4 +176,6 @@ Action = (
     | PinImage
     | RemoveInstance
     | ArchiveInstance
+    | KeepRecord
+    | TakeOver
 )

@@ -151,6 +151,7 @@ class Case:
 
     `session` is None for an object that is definitely gone (asked by UID). `manifest` is Unknown
     where the disk can not be believed. `backend` is Unknown while the engine is unreachable.
+    `restores` names the archived instance that the host's owner ordered for this session;
     `jitter` is a number in [0, 1) for back-off.
     """
 
@@ -167,6 +168,7 @@ class Case:
     inspection: Work | Unknown | NotAsked = NOT_ASKED
     preparation: Prepared | Unknown | NotAsked = NOT_ASKED
     run_directory_present: bool = False
+    restores: str = ""
     witness: Mapping[str, Witness]
     failure: EffectFailed | None = None
     now: datetime

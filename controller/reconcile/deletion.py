@@ -13,6 +13,7 @@ from controller.api.vocabulary import Phase
 from controller.reconcile.actions import (
     Action,
     ArchiveInstance,
+    KeepRecord,
     RemoveFinalizer,
     RemoveInstance,
 )
@@ -54,7 +55,7 @@ def _release(manifest: object) -> Plan:
     """Never wait for an unreachable engine: note that its container is to be freed later."""
     if isinstance(manifest, Manifest) and not manifest.released:
         record = replace(manifest, released=True)
-        return Plan(manifest=record, actions=(RemoveFinalizer(),), report=False)
+        return Plan(manifest=record, actions=(KeepRecord(), RemoveFinalizer()), report=False)
     return _let_go()
 
 

@@ -17,11 +17,13 @@ from controller.backends.errors import Absent, BackendError
 from controller.backends.protocol import Backend
 from controller.enginewatch import EngineWatch
 from controller.reconcile.case import (
+    ABSENT,
     NOT_ASKED,
     Case,
     EffectFailed,
     EngineView,
     HostRefusal,
+    ManifestAbsent,
     NotAsked,
     SessionObject,
     Settings,
@@ -46,6 +48,7 @@ from controller.reconcile.steps import LIVE, mark_of
 from controller.reconcile.trees import Prepared
 from controller.reconcile.witnesses import Witnesses
 from controller.reconcile.work import Work
+from controller.workspace.archive import Archive
 from controller.workspace.instances import InstanceStore
 from controller.workspace.rundir import RunDirectories
 from controller.workspace.sources import SourcePolicy
@@ -84,6 +87,7 @@ class Observer:
         self._inventory = inventory
         self._witnesses = witnesses
         self._store = store
+        self._archive = Archive(store.root)
         self._run_directories = run_directories
         self._sources = sources
         self._settings = settings
@@ -128,6 +132,7 @@ class Observer:
             inspection=self._inspection(record, backend),
             preparation=self._preparation(session, record, image, backend),
             run_directory_present=self._run_directories.present(uid),
+            restores=self._restores(session, manifest),
             witness=self._witnessed(backend),
             failure=failure,
             now=self._clock(),
@@ -229,6 +234,15 @@ class Observer:
         if verdict is ProcessVerdict.ALIVE:
             self._probed[live.container_id] = seen
         return verdict
+
+    def _restores(
+        self, session: SessionObject | None, manifest: Manifest | ManifestAbsent | Unknown
+    ) -> str:
+        never_ran = isinstance(manifest, Manifest) and manifest.ready_run == 0
+        if session is None or not (manifest is ABSENT or never_ran):
+            return ""
+        entry = self._archive.ordered(session.uid)
+        return entry.name if entry is not None else ""
 
     def _inspection(
         self, manifest: Manifest | None, backend: SessionOnBackend | Unknown

@@ -9,16 +9,16 @@ from collections.abc import Callable
 
 from controller.api.reasons import Reason
 from controller.api.vocabulary import DesiredState, Phase
-from controller.reconcile.actions import AddFinalizer
+from controller.reconcile.actions import AddFinalizer, TakeOver
 from controller.reconcile.case import ABSENT, Case
 from controller.reconcile.deletion import plan_deletion
-from controller.reconcile.facts import Unknown
+from controller.reconcile.facts import SessionOnBackend, Unknown
 from controller.reconcile.freeing import plan_keeping, plan_purged, plan_purging
 from controller.reconcile.launching import plan_failed, plan_launch
 from controller.reconcile.living import plan_exited, plan_kept, plan_running
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.restoring import plan_restoring
-from controller.reconcile.steps import Hold, Plan, frozen, idle, new_manifest
+from controller.reconcile.steps import RECHECK, Hold, Plan, frozen, idle, new_manifest
 
 PhasePlan = Callable[[Case, Manifest], Plan]
 
@@ -138,6 +138,23 @@ def _begin(case: Case) -> Plan | None:
     return Plan(manifest=new_manifest(case, phase=phase), again=True)
 
 
+def _restored(case: Case) -> Plan | None:
+    """An archived session comes back as its host's owner ordered (settled.md, *Trust*).
+
+    Only in the place of one that never ran, of which nothing is work.
+    """
+    manifest = case.manifest
+    never_ran = manifest is ABSENT or (isinstance(manifest, Manifest) and manifest.ready_run == 0)
+    if not case.restores or not never_ran:
+        return None
+    if isinstance(case.backend, SessionOnBackend) and case.backend.containers:
+        return None
+    if case.failure is not None:
+        hold = Hold(reason=case.failure.reason, message=case.failure.message)
+        return Plan(hold=hold, wake_at=case.now + RECHECK)
+    return Plan(actions=(TakeOver(entry=case.restores),), again=True, report=False)
+
+
 def _engine(case: Case) -> Plan | None:
     """Unreachable is not gone: the phase is frozen until the engine we know answers (law 3)."""
     for fact in (case.engine, case.backend):
@@ -156,6 +173,7 @@ _GUARDS: tuple[Callable[[Case], Plan | None], ...] = (
     _disk,
     _missing_directory,
     _api_went_back,
+    _restored,
     _begin,
     _engine,
 )

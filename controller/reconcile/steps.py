@@ -11,7 +11,7 @@ from controller.reconcile.actions import (
     RemoveNetwork,
     RemoveRunDirectory,
 )
-from controller.reconcile.case import Case, EngineView
+from controller.reconcile.case import Case, EngineView, SessionObject
 from controller.reconcile.facts import ContainerFacts, ContainerState, SessionOnBackend
 from controller.reconcile.manifest import (
     HISTORY_LENGTH,
@@ -110,6 +110,44 @@ def new_manifest(case: Case, *, phase: Phase) -> Manifest:
         seen=Seen(run_id=session.status_run_id, generation=session.generation),
         transitioned_at=case.now,
     )
+
+
+def revived(manifest: Manifest, session: SessionObject, *, owner: str, now: datetime) -> Manifest:
+    """Return the manifest of an archived instance as that of a new object: kept, nothing running.
+
+    The number of its runs goes on, so that nothing of an earlier run is taken for a later one's.
+    """
+    record = replace(
+        manifest,
+        uid=session.uid,
+        namespace=session.namespace,
+        name=session.name,
+        owner=owner,
+        desired=DesiredState.KEPT,
+        phase=Phase.KEPT,
+        seen=Seen(run_id=session.status_run_id, generation=session.generation),
+        before=None,
+        reason=None,
+        message="Restored from the archive.",
+        tried_generation=0,
+        process=None,
+        confirmed=None,
+        decision=None,
+        restore=RestoreRecord(),
+        destroy_recorded=False,
+        released=False,
+        automatic=False,
+        transitioned_at=now,
+    )
+    entry = Transition(
+        phase=Phase.KEPT,
+        cause=record.cause,
+        run_id=record.run_id,
+        tier=None,
+        at=now,
+        message=record.message,
+    )
+    return replace(record, history=(*record.history, entry)[-HISTORY_LENGTH:])
 
 
 def desired_state(case: Case, manifest: Manifest) -> DesiredState:

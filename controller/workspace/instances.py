@@ -31,6 +31,7 @@ _MANIFEST_LIMIT: Final = 4 * 1024 * 1024
 HOME: Final = "home"
 REQUESTS: Final = "requests"
 TREES: Final = "trees"
+RECORD: Final = "record.json"
 
 
 class StorageFault(Exception):
@@ -62,6 +63,16 @@ class InstanceStore:
         self._owner = owner
         self._sessions = state_root / "sessions"
         self._archive = state_root / "archive"
+
+    @property
+    def root(self) -> Path:
+        """The state root."""
+        return self._root
+
+    @property
+    def owner(self) -> str:
+        """Whose state root this is."""
+        return self._owner
 
     def believed(self) -> Unknown | None:
         """Return why the state root can not be believed, or None: it is ours and mounted."""
@@ -96,7 +107,7 @@ class InstanceStore:
         """Read a session's manifest; a directory without one is an unmounted disk (law 3)."""
         directory = self.directory(uid)
         try:
-            text = _read_regular(directory / _MANIFEST)
+            text = read_regular(directory / _MANIFEST)
         except FileNotFoundError:
             return self._without_manifest(directory)
         except OSError as error:
@@ -200,18 +211,30 @@ class InstanceStore:
         except OSError as error:
             raise storage_fault(error, directory) from error
 
+    def keep_record(self, uid: str, record: Mapping[str, Any]) -> None:
+        """Write the readable record beside a session's data. Raises StorageFault."""
+        directory = self.directory(uid)
+        try:
+            if directory.is_dir():
+                text = json.dumps(record, indent=2, sort_keys=True)
+                write_durably(directory / RECORD, text)
+        except OSError as error:
+            raise storage_fault(error, directory) from error
+
     def archive(self, uid: str, record: Mapping[str, Any]) -> Path | None:
         """Move a session's directory whole to the archive; None if it is there no more.
 
-        The readable record is written first, into the directory that then moves in one rename.
-        Raises StorageFault.
+        The readable record is written first, into the directory that then moves in one rename;
+        one that was kept when the object went is better than one made without it. Raises
+        StorageFault.
         """
         directory = self.directory(uid)
         if not directory.is_dir():
             return None
+        if record.get("spec") is not None or not (directory / RECORD).exists():
+            self.keep_record(uid, record)
         try:
             self._archive.mkdir(mode=0o700, exist_ok=True)
-            write_durably(directory / "record.json", json.dumps(record, indent=2, sort_keys=True))
             target = self._free_name(uid)
             directory.rename(target)
             sync_directory(self._archive)
@@ -227,7 +250,7 @@ class InstanceStore:
         return target
 
 
-def _read_regular(path: Path) -> bytes:
+def read_regular(path: Path) -> bytes:
     """Read a file that must be a regular one of a sane size; links are not followed."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(descriptor, "rb") as stream:

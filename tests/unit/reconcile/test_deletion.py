@@ -79,6 +79,10 @@ def test_a_purge_that_is_not_recorded_yet_meets_delete_and_archives() -> None:
     assert end.did(a.ArchiveInstance)
 
 
+# Beside data that is left behind it is written what its object was, where that can be.
+LETS_GO = ((a.RemoveFinalizer(),), (a.KeepRecord(), a.RemoveFinalizer()))
+
+
 @pytest.mark.parametrize("phase", list(Phase))
 @pytest.mark.parametrize(
     "away",
@@ -93,7 +97,7 @@ def test_a_purge_that_is_not_recorded_yet_meets_delete_and_archives() -> None:
 def test_it_never_waits(phase: Phase, away: dict[str, Any]) -> None:
     """What can not be reached is left as it is, and the object goes."""
     end = walk(case(**{"manifest": manifest(phase), "session": DELETED, **away}))
-    assert end.actions == (a.RemoveFinalizer(),)
+    assert end.actions in LETS_GO
 
 
 @pytest.mark.parametrize("phase", RAN)
@@ -127,6 +131,19 @@ def test_an_object_that_vanished_without_us_leaves_everything(
     assert (answer.actions, answer.again, answer.report) == ((), False, False)
 
 
+def test_a_record_is_kept_of_what_can_not_be_archived_yet() -> None:
+    """The object is gone when it is; a disk that refuses the record holds up nothing."""
+    given = case(session=DELETED, **ENGINE_AWAY)
+    answer = plan(given)
+    assert answer.actions == (a.KeepRecord(), a.RemoveFinalizer())
+    assert answer.manifest is not None
+    full = EffectFailed(
+        action="KeepRecord", kind=FaultKind.HOST, reason=Reason.NO_SPACE, message="full"
+    )
+    again = plan(replace(given, manifest=answer.manifest, failure=full))
+    assert again.actions == (a.RemoveFinalizer(),)
+
+
 def test_an_object_without_our_finalizer_is_let_go() -> None:
     """A person took the finalizer away: the documented escape; the data stays."""
     answer = plan(case(container(), session=session(deleting=True, has_finalizer=False)))
@@ -143,7 +160,7 @@ def test_a_refused_removal_lets_the_object_go_and_is_tried_on_without_it(kind: F
     """Paced, never blocked: a full disk or a broken container holds up no deletion."""
     ended = container(ContainerState.EXITED)
     answer = plan(case(ended, session=DELETED, failure=refused(kind)))
-    assert answer.actions == (a.RemoveFinalizer(),)
+    assert answer.actions in LETS_GO
     assert answer.manifest is not None
     assert answer.manifest.released
     alone = case(ended, session=None, manifest=answer.manifest)
@@ -165,7 +182,7 @@ def test_a_lost_race_is_tried_again_and_the_object_stays() -> None:
 def test_a_removal_that_the_engine_never_ends_holds_up_nothing(state: ContainerState) -> None:
     """What it calls removing or dead can stay so for days."""
     answer = plan(case(container(state), session=DELETED, failure=refused(FaultKind.RACE)))
-    assert answer.actions == (a.RemoveFinalizer(),)
+    assert answer.actions in LETS_GO
 
 
 def test_a_deletion_writes_no_status_and_starts_nothing() -> None:

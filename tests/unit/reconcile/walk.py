@@ -212,6 +212,7 @@ _EFFECTS: dict[type[Any], Callable[[Case, Any], Case]] = {
     a.SetAsideContainer: lambda given, action: _changed(given, action.container_id, set_aside=True),
     a.RemoveContainer: _removed,
     a.PinImage: lambda given, _: replace(given, image_pinned=True),
+    a.KeepRecord: lambda given, _: given,
     a.RemoveInstance: _gone,
     a.ArchiveInstance: _gone,
 }
