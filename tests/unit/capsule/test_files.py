@@ -219,6 +219,16 @@ def test_replaced_tree(bench: Bench) -> None:
     assert [(c.path, c.letters) for tree in found.trees for c in tree.files] == [(b"a", "M.")]
 
 
+def test_case_and_line_ends(bench: Bench) -> None:
+    """Settings for other systems hide neither a name in capitals nor changed line ends."""
+    bench.git("config", "core.ignoreCase", "true")
+    bench.git("config", "core.autocrlf", "true")
+    bench.write("A", "a\n")
+    bench.write("a", b"a\r\n")
+    bench.git("read-tree", "HEAD")
+    check(bench.assess(), dirty(A="??", a=".M"))
+
+
 def test_file_mode_off(bench: Bench) -> None:
     """A mode is part of the work, though the repository's settings say otherwise."""
     bench.git("config", "core.fileMode", "false")
