@@ -4,13 +4,15 @@ SHELL := /bin/bash
 VENV := .venv
 PYTHON := $(VENV)/bin/python
 PIP := PYTHONWARNINGS=ignore $(PYTHON) -m pip --quiet --disable-pip-version-check
-.PHONY: help notice deps prerequisites demo test lint types docs docs-check up down bench lock clean
+.PHONY: help notice deps prerequisites demo test lint types docs docs-check up down bench images lock clean
+VERSION := $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' controller/__init__.py)
 
 help:
 	@echo "make demo                    show the promise on real parts"
 	@echo "make test                    every test, all real parts included"
 	@echo "make up, make down           a cluster to try things in, and its end"
 	@echo "make bench                   measure speed against floors in the same run"
+	@echo "make images [BASE=IMAGE]     build the inspector's image on the engine that docker talks to"
 	@echo "make lint types docs-check   the other checks of CI"
 	@echo "make docs                    write the generated pages of the reference"
 	@echo "make lock                    write the exact versions of the Python packages anew"
@@ -57,6 +59,11 @@ test: prerequisites
 
 bench: prerequisites
 	$(PYTHON) -m tests.bench $(if $(KEEP),--keep)
+
+# BASE is any image with Python 3.11 or later and git, or a Debian one that can install them.
+images:
+	docker build $(if $(BASE),--build-arg BASE=$(BASE)) --file manifests/images/inspector/Dockerfile \
+	  --tag sessionkeeper/inspector:$(VERSION) .
 
 lint: deps
 	$(VENV)/bin/ruff check .

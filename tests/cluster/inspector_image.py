@@ -34,7 +34,7 @@ def inspector_archive(outer: str) -> Path:
     with locked("inspector-image"):
         if not archive.exists():
             say("building the inspector's image")
-            _tools_image(docker)
+            tools_image(outer)
             _build(docker, sources, archive)
     return archive
 
@@ -76,9 +76,11 @@ def _build(docker: list[str], sources: list[Path], archive: Path) -> None:
     unfinished.rename(archive)
 
 
-def _tools_image(docker: list[str]) -> None:
+def tools_image(outer: str) -> str:
+    """Return the name of an image with Python and git on the outer engine, made where missing."""
+    docker = ["docker", "-H", outer]
     if run([*docker, "image", "inspect", _TOOLS_IMAGE], check=False).returncode == 0:
-        return
+        return _TOOLS_IMAGE
     with subprocess.Popen(
         [*docker, "run", "--rm", BASE_IMAGE, "sh", "-c", _TOOLS], stdout=subprocess.PIPE
     ) as packed:
@@ -91,3 +93,4 @@ def _tools_image(docker: list[str]) -> None:
         )
     if packed.returncode or imported.returncode:
         raise RuntimeError("Python and git could not be taken out of the base image")
+    return _TOOLS_IMAGE

@@ -62,12 +62,22 @@ def test_make_targets_exist(page: Path) -> None:
             assert set(named) <= targets, line
 
 
-def commands() -> dict[str, argparse.ArgumentParser]:
-    """The parsers of our commands."""
-    for action in _parser()._actions:
+def commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The parsers of a command's own commands."""
+    for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             return dict(action.choices)
     return {}
+
+
+def parser_of(words: list[str]) -> argparse.ArgumentParser:
+    """The parser that takes a command line."""
+    parser = _parser()
+    for word in words[1:]:
+        if word not in commands(parser):
+            break
+        parser = commands(parser)[word]
+    return parser
 
 
 @pages
@@ -76,7 +86,7 @@ def test_our_commands_take_the_flags_that_are_named(page: Path) -> None:
     for line in shell_lines(page):
         words = shlex.split(line, comments=True)
         if words[:1] == ["sessionkeeper"]:
-            command = commands()[words[1]]
+            command = parser_of(words)
             flags = {flag for action in command._actions for flag in action.option_strings}
             assert {word for word in words if word.startswith("--")} <= flags, line
 
