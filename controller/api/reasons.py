@@ -137,7 +137,11 @@ EXPLANATIONS: Final[dict[Reason, Explanation]] = {
     Reason.CONTAINER_REMOVED: _why("Somebody removed the container on the engine.", _WAIT),
     Reason.COMMAND_NOT_FOUND: _why("The command does not exist in the image.", _MEND_SPEC),
     Reason.IMAGE_NOT_FOUND: _why("The registry answers that there is no such image.", _MEND_SPEC),
-    Reason.IMAGE_PULL_FAILING: _why("The registry can not be reached, or says 'later'.", _WAIT),
+    Reason.IMAGE_PULL_FAILING: _why(
+        "The registry can not be reached, says 'later', or does not give access.",
+        "It is tried again by itself. Where access is denied, pull the image on the host as "
+        "somebody who may, or mend spec.image.ref.",
+    ),
     Reason.IMAGE_MISSING: _why(
         "The recorded image is not on the engine any more.",
         "Load or pull that image on the host; the session goes on by itself.",

@@ -16,7 +16,7 @@ import requests
 import urllib3
 from docker import errors
 
-from controller.api.reasons import Reason
+from controller.api.reasons import EXPLANATIONS, Reason
 from controller.backends.errors import (
     Absent,
     BackendError,
@@ -113,7 +113,7 @@ _PULL_RULES: Final = (
     _rule(r"no space left on device|disk quota exceeded", Reason.NO_SPACE, Fault.HOST),
     _rule(
         r"manifest unknown|manifest for .* not found|not found: manifest"
-        r"|repository does not exist|invalid reference format|name unknown"
+        r"|invalid reference format|name unknown"
         r"|no matching manifest|must be lowercase|invalid tag",
         Reason.IMAGE_NOT_FOUND,
         Fault.SPEC,
@@ -143,13 +143,18 @@ def translated(doing: Doing, what: str) -> Iterator[None]:
 
 
 def answer(doing: Doing, what: str, *, status: int, text: str) -> BackendError:
-    """Say what follows from an answer of the engine that is not a success."""
+    """Say what follows from an answer of the engine that is not a success.
+
+    Access denied is no "there is no such image" (case C12): registries say so of both.
+    """
     message = f"{what}: {short(text)}"
     if doing is not Doing.READ:
         for rule in _PULL_RULES if doing is Doing.PULL else _RULES:
             if rule.text.search(text):
                 if rule.fault is None:
                     return Conflict(rule.reason, message)
+                if rule.fault is Fault.REGISTRY:
+                    message = f"{message}. {EXPLANATIONS[rule.reason].remedy}"
                 return Refused(rule.reason, message, rule.fault)
     return _by_status(doing, message, status)
 

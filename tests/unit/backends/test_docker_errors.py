@@ -137,6 +137,14 @@ REFUSALS = [
     ),
     (
         Doing.PULL,
+        404,
+        "pull access denied for team/agent, repository does not exist or may require 'docker "
+        "login': denied: requested access to the resource is denied",
+        Reason.IMAGE_PULL_FAILING,
+        Fault.REGISTRY,
+    ),
+    (
+        Doing.PULL,
         500,
         "Get x: context deadline exceeded",
         Reason.IMAGE_PULL_FAILING,
