@@ -165,7 +165,11 @@ EXPLANATIONS: Final[dict[Reason, Explanation]] = {
     Reason.PORT_TAKEN: _why(
         "A published port is in use on the host.", "Free the port, or change spec.ports."
     ),
-    Reason.CONTAINER_BROKEN: _why("The engine holds the container and can not run it.", _WAIT),
+    Reason.CONTAINER_BROKEN: _why(
+        "The engine holds the container and can not run it.",
+        "It is replaced by itself once others start. Where the engine can not even inspect it, "
+        "mend its layer, or `docker rm` it: the session then returns without its writable layer.",
+    ),
     Reason.CONTAINER_DEAD: _why(
         "The engine is removing the container, or failed to.",
         "See the engine's log; once it is gone the session goes on by itself.",

@@ -132,7 +132,7 @@ class DockerBackend:
         found = []
         for listed in self._list(client, {LABEL_UID: uid}):
             try:
-                with translated(Doing.READ, "inspecting the session's container"):
+                with translated(Doing.INSPECT, f"inspecting container {listed['Id'][:12]}"):
                     found.append(inspected_container(self._inspect_settled(client, listed["Id"])))
             except Absent:
                 continue

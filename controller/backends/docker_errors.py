@@ -33,6 +33,7 @@ class Doing(StrEnum):
     """What was asked of the engine, which decides how an answer without a known text is read."""
 
     READ = "read"
+    INSPECT = "inspect"
     CREATE = "create"
     START = "start"
     CHANGE = "change"
@@ -109,6 +110,9 @@ _RULES: Final = (
     _rule(r"no such image", Reason.IMAGE_MISSING, Fault.SPEC),
 )
 
+# Of these the engine speaks while it inspects, too, and of no other thing than that container.
+_BROKEN: Final = tuple(r for r in _RULES if r.fault is Fault.CONTAINER)
+
 _PULL_RULES: Final = (
     _rule(r"no space left on device|disk quota exceeded", Reason.NO_SPACE, Fault.HOST),
     _rule(
@@ -145,10 +149,13 @@ def translated(doing: Doing, what: str) -> Iterator[None]:
 def answer(doing: Doing, what: str, *, status: int, text: str) -> BackendError:
     """Say what follows from an answer of the engine that is not a success.
 
-    Access denied is no "there is no such image" (case C12): registries say so of both.
+    Access denied is no "there is no such image" (case C12): registries say so of both. A container
+    that can not be inspected is no engine that does not answer, and is not absent either (C08).
     """
     message = f"{what}: {short(text)}"
-    if doing is not Doing.READ:
+    if doing is Doing.INSPECT and any(rule.text.search(text) for rule in _BROKEN):
+        return BackendUnreachable(Reason.CONTAINER_BROKEN, message)
+    if doing not in (Doing.READ, Doing.INSPECT):
         for rule in _PULL_RULES if doing is Doing.PULL else _RULES:
             if rule.text.search(text):
                 if rule.fault is None:

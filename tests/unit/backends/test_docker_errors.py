@@ -229,3 +229,11 @@ def test_a_command_that_reads_like_a_fault_of_the_host_is_none(command: str) -> 
     error = answer(Doing.START, "starting", status=400, text=text)
     assert isinstance(error, Refused)
     assert (error.reason, error.fault) == (Reason.COMMAND_NOT_FOUND, Fault.SPEC)
+
+
+def test_a_container_that_can_not_be_inspected_is_told_from_a_silent_engine() -> None:
+    """Case C08: the engine answers well of all others; this one is neither absent nor known."""
+    text = "readlink /var/lib/docker/overlay2/l: invalid argument"
+    error = answer(Doing.INSPECT, "inspecting container 1", status=500, text=text)
+    assert isinstance(error, BackendUnreachable)
+    assert error.reason is Reason.CONTAINER_BROKEN
