@@ -57,6 +57,45 @@ def test_a_broken_layer_opens_the_next_rung(host: Host) -> None:
     assert host.wait_run("healthy", 2)["restore"]["tier"] == 1
 
 
+def test_a_layer_that_the_engine_forgot_is_absent(host: Host) -> None:
+    """Case C08: its registration is lost, so the engine lists no such container: rung 2."""
+    host.apply("s", restore=IMPATIENT)
+    host.wait("s", "Running")
+    host.shows("s", "echo home > ~/file && cat ~/file", "home\n")
+    mounts = "/var/lib/docker/image/overlay2/layerdb/mounts"
+    on_disk(host.cluster, f"rm -r {mounts}/{host.container('s').id}")
+    power_cut(host)
+    status = host.wait_run("s", 2)
+    assert status["restore"]["tier"] == 2
+    assert status["restore"]["lost"][0].startswith(LAYER)
+    host.shows("s", "cat ~/file", "home\n")
+
+
+def test_a_layer_that_can_not_be_inspected_waits_for_a_hand(host: Host) -> None:
+    """Case C08: the engine answers 500 to each inspection of it, and lists it as exited.
+
+    That says nothing of the engine, with which others go on. Once somebody has removed it, the
+    session returns by itself.
+    """
+    host.apply("s", restore=IMPATIENT)
+    host.apply("healthy")
+    host.wait("s", "Running")
+    host.wait("healthy", "Running")
+    host.shows("s", "echo home > ~/file && cat ~/file", "home\n")
+    broken = host.container("s")
+    upper = broken.attrs["GraphDriver"]["Data"]["UpperDir"]
+    on_disk(host.cluster, f"sed -i 's|^l/[A-Z0-9]*|l/|' {upper}/../lower")
+    power_cut(host)
+    stalled = host.wait_condition("s", "Stalled", "True", "ContainerBroken")
+    assert "invalid argument" in stalled["message"]
+    assert "docker rm" in stalled["message"]
+    assert host.condition("s", "BackendReachable")["status"] == "True"
+    assert host.wait_run("healthy", 2)["restore"]["tier"] == 1
+    host.cluster.docker("rm", broken.id)
+    assert host.wait_run("s", 2)["restore"]["tier"] == 2
+    host.shows("s", "cat ~/file", "home\n")
+
+
 def hold_addresses(host: Host, blocks: Iterable[ipaddress.IPv4Network]) -> Iterator[str]:
     """Take the addresses of blocks with foreign networks; what is taken already stays so."""
     for block in blocks:
