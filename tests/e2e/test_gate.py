@@ -84,7 +84,7 @@ def test_a_clean_session_goes_without_a_word(host: Host) -> None:
     host.patch("s", desiredState="Purged")
     status = host.wait("s", "Purged")
     assert status["work"]["state"] == CLEAN
-    assert [m["name"] for m in status["work"]["mounts"]] == ["home", "home/repo"]
+    assert sorted(m["name"] for m in status["work"]["mounts"]) == ["home", "home/repo"]
 
 
 def test_work_done_after_an_approval_blocks_again(host: Host) -> None:
@@ -190,7 +190,8 @@ def test_a_controller_that_dies_while_work_is_looked_at(host: Host) -> None:
     eventually(lambda: inspectors(host), what="an inspector runs")
     host.kill()
     host.start()
-    assert host.wait("s", "Kept")["work"]["mounts"][1]["files"]["total"] == 61
+    mounts = host.wait("s", "Kept")["work"]["mounts"]
+    assert [m["files"]["total"] for m in mounts if m["name"] == "home/repo"] == [61]
     assert inspectors(host) == []
     shutil.rmtree(tree)
 
