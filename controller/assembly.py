@@ -8,6 +8,7 @@ from typing import Any
 from wsgiref.simple_server import WSGIServer
 
 from controller.api.names import owner_of
+from controller.api.reasons import Reason
 from controller.api.vocabulary import Phase
 from controller.apiserver import ApiError, ApiServer
 from controller.backends.docker import DockerBackend
@@ -20,6 +21,7 @@ from controller.policies import Policies, unserved
 from controller.queue import Lane
 from controller.reconcile.act import Checkpoint
 from controller.reconcile.engine import HostRecord
+from controller.reconcile.facts import Unknown
 from controller.serving import Parts, Serving, open_state_root
 from controller.sessions import SessionCache
 from controller.settings import Settings
@@ -178,7 +180,7 @@ class Controller:
                 if str(error) != said:
                     said = str(error)
                     event(LOGGER, logging.ERROR, "state root refused", why=said)
-                    self._open(term, None)
+                    self._open(term, _why(error))
                 self._stopping.wait(REOPEN_SECONDS)
                 continue
             return
@@ -189,13 +191,13 @@ class Controller:
     def _record(self) -> HostRecord:
         return open_state_root(self._settings, self._owner, had_sessions=self._had_sessions)
 
-    def _open(self, term: int, record: HostRecord | None) -> None:
+    def _open(self, term: int, record: HostRecord | Unknown) -> None:
         """Serve anew, unless this term of the Lease ended meanwhile."""
         with self._lock, ExitStack() as held:
             if not self._may_serve(term):
                 return
             self._held.close()
-            if record is not None:
+            if isinstance(record, HostRecord):
                 state_root, lease = self._settings.state_root, self._lease
                 held.enter_context(lock(state_root, lease.identity, lease.predecessor))
             backend = DockerBackend(docker_host=self._settings.docker_host, owner=self._owner)
@@ -235,3 +237,9 @@ class Controller:
             self._term += 1
             self._serving = None
             self._held.close()
+
+
+def _why(error: StorageFault | ApiError) -> Unknown:
+    """What every session says of a state root that can not be used."""
+    reason = error.reason if isinstance(error, StorageFault) else Reason.WAITING_TO_RETRY
+    return Unknown(reason=reason, message=str(error))

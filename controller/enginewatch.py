@@ -62,15 +62,19 @@ class EngineWatch:
         record: HostRecord,
         *,
         expected: Callable[[], int],
+        unasked: Unknown | None = None,
     ) -> None:
-        """Start with nothing known; `expected` counts sessions that should be on the engine."""
+        """Start with nothing known; `expected` counts sessions that should be on the engine.
+
+        `unasked` says why the engine is not to be asked, where it is not.
+        """
         self._backend = backend
         self._state_root = state_root
         self._record = record
         self._expected = expected
         self._lock = threading.Lock()
         self._surveyed_at = 0.0
-        self._view: EngineView | Unknown = Unknown(
+        self._view: EngineView | Unknown = unasked or Unknown(
             reason=Reason.ENGINE_UNREACHABLE, message="The engine has not been asked yet."
         )
 

@@ -100,8 +100,8 @@ def open_state_root(
 class Parts:
     """What a service is made of: settings, clients, what is remembered, and who may act.
 
-    Without a record the state root is not believed: the engine is not touched, and every session
-    says so (law 3).
+    Without a record the state root is not to be used: the engine is not touched, and every session
+    says why (law 3).
     """
 
     settings: Settings
@@ -111,7 +111,7 @@ class Parts:
     cache: SessionCache
     store: InstanceStore
     index: ManifestIndex
-    record: HostRecord | None
+    record: HostRecord | Unknown
     holds: Callable[[], bool]
     metrics: Metrics
     checkpoint: Checkpoint
@@ -147,12 +147,7 @@ class Serving:
         self._threads: list[threading.Thread] = []
         settings, backend = parts.settings, parts.backend
         inventory, witnesses = Inventory(backend), Witnesses()
-        self.engine = EngineWatch(
-            backend,
-            settings.state_root,
-            parts.record or _nothing_known(parts.owner, settings.host),
-            expected=parts.index.expected,
-        )
+        self.engine = _engine_watch(parts)
         self._collector = Collector(
             backend=backend,
             inventory=inventory,
@@ -176,7 +171,7 @@ class Serving:
         """Read every manifest, then follow the engine and work on every session."""
         for uid in self._parts.store.uids():
             self._read(uid)
-        if self._parts.record is not None:
+        if isinstance(self._parts.record, HostRecord):
             self.engine.refresh()
             self._thread("engine-stream", self._stream.run)
             self._thread("resync", self._stream.resync)
@@ -349,5 +344,17 @@ def _source_policy(settings: Settings) -> SourcePolicy:
     return SourcePolicy(roots=settings.allow_source, forbidden=forbidden)
 
 
-def _nothing_known(owner: str, host: str) -> HostRecord:
-    return HostRecord(owner=owner, host=host, created_at=datetime.now(UTC))
+def _engine_watch(parts: Parts) -> EngineWatch:
+    record, unasked = parts.record, None
+    if isinstance(record, Unknown):
+        unasked = record
+        record = HostRecord(
+            owner=parts.owner, host=parts.settings.host, created_at=datetime.now(UTC)
+        )
+    return EngineWatch(
+        parts.backend,
+        parts.settings.state_root,
+        record,
+        expected=parts.index.expected,
+        unasked=unasked,
+    )
