@@ -398,6 +398,13 @@ class ApiServer:
             "PATCH", f"{_hosts(name)}/status", body={"status": status}, content_type=_MERGE
         )
 
+    def list_policies(self, namespace: str | None = None) -> list[dict[str, Any]]:
+        """List the SessionPolicies of a namespace, or of all."""
+        where = f"namespaces/{namespace}/" if namespace else ""
+        answer = self.request("GET", f"/apis/{API_VERSION}/{where}{POLICIES}")
+        items: list[dict[str, Any]] = answer.get("items") or []
+        return items
+
     def patch_policy_status(self, body: Mapping[str, Any], status: Mapping[str, Any]) -> None:
         """Merge into the status of exactly this SessionPolicy, at the version read."""
         metadata = body["metadata"]

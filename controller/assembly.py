@@ -17,6 +17,7 @@ from controller.lease import HostLease, lease_name
 from controller.listing import SessionListing
 from controller.logs import event
 from controller.metrics import Metrics
+from controller.policies import Policies, unserved
 from controller.queue import Lane
 from controller.reconcile.act import Checkpoint
 from controller.reconcile.engine import HostRecord
@@ -25,7 +26,7 @@ from controller.serving import Parts, Serving, open_state_root
 from controller.sessions import SessionCache
 from controller.settings import Settings
 from controller.stateroot import lock
-from controller.unserved import POLICY_MESSAGE, not_served
+from controller.unserved import answered
 from controller.workspace.instances import InstanceStore, StorageFault
 
 LOGGER = logging.getLogger(__name__)
@@ -45,6 +46,7 @@ class Controller:
         self._api = api
         self._checkpoint = checkpoint
         self._cache = SessionCache()
+        self._policies = Policies()
         self._owner = owner_of(api.namespace_uid("kube-system"), settings.host)
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -66,6 +68,7 @@ class Controller:
             known=self._known,
             found=self._listed,
             missing=self._unlisted,
+            beside=self._list_policies,
         )
 
     def start(self) -> None:
@@ -110,16 +113,48 @@ class Controller:
         if serving is not None:
             serving.deleted(uid)
 
-    def refuse_policy(self, body: Mapping[str, Any]) -> None:
-        """Say in a SessionPolicy that it is not served, once for each of its generations."""
-        status, generation = body.get("status") or {}, body["metadata"].get("generation", 0)
-        conditions = not_served(status, generation=generation, message=POLICY_MESSAGE)
+    def policy_delivered(self, kind: str | None, body: Mapping[str, Any]) -> None:
+        """Take a SessionPolicy that the watch delivered; its namespace's sessions look again."""
+        if kind == "DELETED":
+            changed = self._policies.forget(body["metadata"]["uid"])
+        else:
+            changed = self._policies.put(body)
+            self._answer_policy(body)
+        if changed:
+            self._wake_namespace(body["metadata"]["namespace"])
+
+    def _wake_namespace(self, namespace: str) -> None:
+        serving = self._serving
+        if serving is not None:
+            serving.wake(self._cache.of(namespace), Lane.MASS)
+
+    def _answer_policy(self, body: Mapping[str, Any]) -> None:
+        """Say in a SessionPolicy what of it is not served, once for each of its generations."""
+        refusal, status = unserved(body), body.get("status") or {}
+        if not self._lease.holds():
+            return
+        conditions = answered(status, body["metadata"].get("generation", 0), refusal)
         if status.get("conditions") == conditions:
             return
         try:
             self._api.patch_policy_status(body, {"conditions": conditions})
         except ApiError as error:
-            event(LOGGER, logging.WARNING, "policy not refused", why=error)
+            event(LOGGER, logging.WARNING, "policy not answered", why=error)
+
+    def _list_policies(self) -> None:
+        """Know the policies before a session is judged by them; else no session is cleaned."""
+        try:
+            listed = [
+                policy
+                for namespace in self._settings.namespaces or (None,)
+                for policy in self._api.list_policies(namespace)
+            ]
+        except ApiError as error:
+            event(LOGGER, logging.WARNING, "policies not known", why=error)
+            return
+        if self._policies.replace({body["metadata"]["uid"]: body for body in listed}):
+            for namespace in {body["metadata"]["namespace"] for body in listed}:
+                self._wake_namespace(namespace)
 
     def _ours(self, body: Mapping[str, Any], serving: Serving | None) -> bool:
         """Hosts share an API server: each holds only its own sessions in memory."""
@@ -137,6 +172,7 @@ class Controller:
     def _serve(self, term: int) -> None:
         """Serve; while the state root can not be believed, only say so in every session."""
         said = ""
+        self._list_policies()
         while self._may_serve(term):
             try:
                 self._open(term, self._record())
@@ -178,6 +214,7 @@ class Controller:
                 holds=self._lease.holds,
                 metrics=self._metrics,
                 checkpoint=self._checkpoint,
+                policies=self._policies,
             )
             serving = Serving(parts)
             held.callback(serving.close)

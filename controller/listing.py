@@ -34,9 +34,10 @@ class SessionListing:
         known: Callable[[], frozenset[str]],
         found: Callable[[Body], None],
         missing: Callable[[str], None],
+        beside: Callable[[], None] = lambda: None,
         page: int = PAGE,
     ) -> None:
-        """List each `period` in seconds; no namespaces means all.
+        """List each `period` in seconds, and do what is `beside` it; no namespaces means all.
 
         Each session goes to `found`. Of those `known` before, one that the list lacks goes to
         `missing`: whether it is gone is to be asked for itself.
@@ -48,6 +49,7 @@ class SessionListing:
         self._known = known
         self._found = found
         self._missing = missing
+        self._beside = beside
         self._closed = threading.Event()
         self._last = time.monotonic()
         self._failing = False
@@ -69,6 +71,7 @@ class SessionListing:
     def _run(self) -> None:
         while not self._closed.wait(self._period):
             try:
+                self._beside()
                 self._list()
             except ApiError as error:
                 self._note(str(error))

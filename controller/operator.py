@@ -114,8 +114,7 @@ def _register(
 
     @kopf.on.event(GROUP, VERSION, POLICIES, registry=registry)
     async def policy_changed(event: Any, **_: Any) -> None:
-        if event.get("type") != "DELETED":
-            await asyncio.to_thread(controller.refuse_policy, event["object"])
+        await asyncio.to_thread(controller.policy_delivered, event.get("type"), event["object"])
 
     log(LOGGER, logging.DEBUG, "wired", host=settings.host)
 

@@ -22,6 +22,7 @@ from controller.hosts import HostRegistration, HostReport
 from controller.index import Entry, ManifestIndex
 from controller.logs import event
 from controller.metrics import Metrics
+from controller.policies import Policies
 from controller.queue import Lane, WorkQueue
 from controller.reconcile.act import Checkpoint, Effects
 from controller.reconcile.case import EngineView
@@ -114,6 +115,7 @@ class Parts:
     holds: Callable[[], bool]
     metrics: Metrics
     checkpoint: Checkpoint
+    policies: Policies
 
 
 def api_pause(error: ApiError, tries: int = 1) -> float:
@@ -308,6 +310,7 @@ def _reconciler(
         settings=PlanSettings(
             owner=parts.owner, host=settings.host, baseline_allowed=settings.baseline_allowed
         ),
+        policies=parts.policies,
     )
     effects = Effects(
         api=parts.api,

@@ -51,6 +51,14 @@ class SessionCache:
         with self._lock:
             self._bodies.pop(uid, None)
 
+    def of(self, namespace: str) -> tuple[str, ...]:
+        """Return the UIDs of a namespace's sessions."""
+        with self._lock:
+            held = list(self._bodies.items())
+        return tuple(
+            uid for uid, (_, text) in held if json.loads(text)["metadata"]["namespace"] == namespace
+        )
+
     def uids(self) -> frozenset[str]:
         """Return the UIDs held."""
         with self._lock:

@@ -54,7 +54,7 @@ def walk(
     while waiting:
         directory, depth = waiting.pop()
         if depth > MOST_DEPTH:
-            raise ProbeFailed(f"{directory} lies deeper than can be looked at")
+            raise ProbeFailed(f"{top} holds directories deeper than can be looked at")
         bounds.remaining  # noqa: B018 - raises when the time is up
         entries = _entries(directory)
         names = {entry.name for entry in entries}

@@ -40,11 +40,19 @@ ABSENT: Final = ManifestAbsent.ABSENT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExitOverride:
+    """What a person wants of the end of one run, whatever spec and policy say (row J33)."""
+
+    policy: ExitPolicy
+    run_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionObject:
     """The SessionInstance as the API server holds it, with what `plan` needs of its status.
 
     `status_run_id`, `status_phase` and `served_by` are read for the checks of settled.md,
-    *Precedence*; the rest of the status is output only.
+    *Precedence*; the rest of the status is output only. `exit_override` is read from an annotation.
     """
 
     uid: str
@@ -58,6 +66,7 @@ class SessionObject:
     status_run_id: int
     status_phase: Phase | None
     purged_at: datetime | None
+    exit_override: ExitOverride | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +149,7 @@ class Settings:
     exit_policy: ExitPolicy = ExitPolicy.ASK
     on_host_loss: OnHostLoss = OnHostLoss.RESTORE
     on_crash: OnCrash = OnCrash.HOLD
+    clean_forbidden: bool = False
     baseline_allowed: bool = False
     stop_grace_seconds: int = 10
     stable_after: timedelta = timedelta(minutes=10)

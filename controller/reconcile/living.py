@@ -219,8 +219,13 @@ def _ran_long(case: Case, container: ContainerFacts) -> bool:
 
 
 def exit_policy(case: Case) -> ExitPolicy:
-    """The session's own exit policy, else the policy's or the default."""
-    own = case.session.spec.exit_policy if case.session else None
+    """What a person said of this run's end, else the session, its SessionPolicy or the default."""
+    session = case.session
+    override = session.exit_override if session else None
+    run_id = case.manifest.run_id if isinstance(case.manifest, Manifest) else 0
+    if override is not None and override.run_id == run_id:
+        return override.policy
+    own = session.spec.exit_policy if session else None
     return own or case.settings.exit_policy
 
 
@@ -231,7 +236,7 @@ def _clean_exit(case: Case, manifest: Manifest, end: End) -> Plan:
     (settled.md, *Unwatched ends*) or the work turns out to be Unknown.
     """
     policy = exit_policy(case)
-    if policy is ExitPolicy.CLEAN and end.watched:
+    if policy is ExitPolicy.CLEAN and end.watched and not case.settings.clean_forbidden:
         record = _decided(manifest, DesiredState.PURGED, DecidedBy.POLICY)
         record = replace(record, cause=end.cause, message=end.message)
         return begin_purging(case, record, automatic=True)
@@ -240,7 +245,9 @@ def _clean_exit(case: Case, manifest: Manifest, end: End) -> Plan:
     cause = Cause.POLICY_KEPT if by_policy else Cause.CLEAN_EXIT
     message = end.message
     if policy is ExitPolicy.CLEAN:
-        message += " Nobody watched this end, so it is kept although its policy is Clean."
+        forbidden = case.settings.clean_forbidden
+        why = "Its SessionPolicy forbids Clean" if forbidden else "Nobody watched this end"
+        message += f" {why}, so it is kept although its policy is Clean."
     record = _decided(manifest, DesiredState.KEPT, decided_by)
     return begin_keeping(case, record, cause=cause, message=message, decided=True)
 

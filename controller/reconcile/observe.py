@@ -7,6 +7,7 @@ the host is not taken for the session's own end.
 
 import random
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -16,6 +17,7 @@ from controller.api.vocabulary import Component, Isolation, Phase, Security
 from controller.backends.errors import Absent, BackendError
 from controller.backends.protocol import Backend
 from controller.enginewatch import EngineWatch
+from controller.policies import Policies
 from controller.reconcile.case import (
     ABSENT,
     NOT_ASKED,
@@ -76,6 +78,7 @@ class Observer:
         run_directories: RunDirectories,
         sources: SourcePolicy,
         settings: Settings,
+        policies: Policies,
         clock: Callable[[], datetime] = _now,
         chance: Callable[[], float] = random.random,
     ) -> None:
@@ -91,6 +94,7 @@ class Observer:
         self._run_directories = run_directories
         self._sources = sources
         self._settings = settings
+        self._policies = policies
         self._verified: dict[str, tuple[datetime, MountVerdict]] = {}
         self._probed: dict[str, tuple[datetime, datetime]] = {}
 
@@ -119,7 +123,7 @@ class Observer:
         live = process if process is not None and process.state in LIVE else None
         image = self._image(session, record, backend)
         return Case(
-            settings=self._settings,
+            settings=self._settings_of(session),
             session=session,
             manifest=manifest,
             engine=engine,
@@ -137,6 +141,23 @@ class Observer:
             failure=failure,
             now=self._clock(),
             jitter=self._chance(),
+        )
+
+    def _settings_of(self, session: SessionObject | None) -> Settings:
+        """The host's settings under the nearest policy; while none is known nothing is cleaned."""
+        if session is None:
+            return self._settings
+        workspace = session.spec.identity.workspace
+        policy = self._policies.nearest(session.namespace, workspace)
+        base = replace(self._settings, clean_forbidden=not self._policies.known)
+        if policy is None:
+            return base
+        return replace(
+            base,
+            exit_policy=policy.exit_policy or base.exit_policy,
+            on_host_loss=policy.on_host_loss or base.on_host_loss,
+            on_crash=policy.on_crash or base.on_crash,
+            clean_forbidden=base.clean_forbidden or policy.clean_forbidden,
         )
 
     def _on_backend(self, uid: str) -> SessionOnBackend | Unknown:

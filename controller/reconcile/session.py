@@ -1,15 +1,17 @@
 """From the raw object of the API server to the values that `plan` knows."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from controller.api.names import FINALIZER
+from controller.api.names import ANNOTATION_EXIT, FINALIZER
 from controller.api.parsing import parse_spec
-from controller.api.vocabulary import Phase
-from controller.reconcile.case import SessionObject
+from controller.api.vocabulary import ExitPolicy, Phase
+from controller.reconcile.case import ExitOverride, SessionObject
 
 _LAST_RUN: Final = 10**9
+_OVERRIDE: Final = re.compile(r"(Ask|Keep|Clean)@([0-9]{1,9})")
 
 
 def session_object(body: Mapping[str, Any]) -> SessionObject:
@@ -33,7 +35,16 @@ def session_object(body: Mapping[str, Any]) -> SessionObject:
         status_run_id=min(run_id, _LAST_RUN) if type(run_id) is int and run_id >= 0 else 0,
         status_phase=phase,
         purged_at=_purged_at(status) if phase is Phase.PURGED else None,
+        exit_override=_exit_override(metadata.get("annotations") or {}),
     )
+
+
+def _exit_override(annotations: Mapping[str, Any]) -> ExitOverride | None:
+    """Read `Keep@3`: the policy for the end of run 3; anything else says nothing."""
+    match = _OVERRIDE.fullmatch(str(annotations.get(ANNOTATION_EXIT, "")))
+    if match is None:
+        return None
+    return ExitOverride(policy=ExitPolicy(match[1]), run_id=int(match[2]))
 
 
 def _phase(value: object) -> Phase | None:

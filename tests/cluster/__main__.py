@@ -6,13 +6,14 @@
 import argparse
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from controller.workspace.trees import remove_tree
 from tests.cluster.cache import cache_directory, say
 from tests.cluster.command import running, wait_until
 from tests.cluster.environment import ROOT, Cluster, prepare
@@ -182,7 +183,8 @@ def _down(record: dict[str, Any]) -> int:
     _end_controller(record["controller"])
     if answers(record["outer"]):
         remove_project(record["outer"], record["project"])
-    shutil.rmtree(record["run_dir"], ignore_errors=True)
+    with suppress(OSError):
+        remove_tree(Path(record["run_dir"]))
     end_lasting_engine()
     _record().unlink()
     say("everything of it is stopped and removed")

@@ -12,13 +12,14 @@ import subprocess
 import tempfile
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from string import Template
 from typing import Any, Final
 
+from controller.workspace.trees import remove_tree
 from tests.cluster.binaries import kube_apiserver
 from tests.cluster.cache import say
 from tests.cluster.command import run, undisturbed, wait_until
@@ -237,7 +238,8 @@ class Cluster:
                  self._prepared.base_image, "find", "/run-dir", "-mindepth", "1", "-delete"],
                 check=False,
             )  # fmt: skip
-        shutil.rmtree(self.run_dir, ignore_errors=True)
+        with suppress(OSError):
+            remove_tree(self.run_dir)
 
     def kubectl(
         self,

@@ -57,10 +57,10 @@ def test_untouched_clones_are_clean(host: Host) -> None:
     host.wait("s", "Running")
     host.patch("s", desiredState="Purged")
     status = host.wait("s", "Purged")
-    assert [(m["name"], m["state"]) for m in status["work"]["mounts"]] == [
-        ("src", "Clean"),
-        ("home", "Clean"),
-    ]
+    assert {m["name"]: m["state"] for m in status["work"]["mounts"]} == {
+        "src": "Clean",
+        "home": "Clean",
+    }
     assert (source / "file").exists()
 
 
@@ -82,8 +82,8 @@ def test_work_in_a_clone_survives_and_blocks(host: Host) -> None:
     owned(tree)
     host.patch("s", desiredState="Purged")
     host.wait_condition("s", "PurgeBlocked", "True", "ApprovalMissing")
-    mount = host.status("s")["work"]["mounts"][0]
-    assert (mount["name"], mount["state"]) == ("src", "Unpushed")
+    mount = next(m for m in host.status("s")["work"]["mounts"] if m["name"] == "src")
+    assert mount["state"] == "Unpushed"
     assert mount["branches"][0]["ahead"] == 1
     git(tree, "update-ref", "refs/remotes/origin/session", "HEAD")
     owned(tree)

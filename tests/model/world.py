@@ -16,6 +16,7 @@ from controller.apiserver import ApiError
 from controller.collector import Collector
 from controller.enginewatch import EngineWatch, read_record, write_record
 from controller.index import ManifestIndex
+from controller.policies import Policies
 from controller.reconcile.act import Effects
 from controller.reconcile.case import EngineView
 from controller.reconcile.case import Settings as PlanSettings
@@ -54,6 +55,13 @@ SPEC = {
     "user": "1000:1000",
     "restore": {"backoff": {"initial": "1s", "max": "1s"}, "maxAttempts": 3},
 }
+
+
+def no_policies() -> Policies:
+    """It is known that there are none."""
+    policies = Policies()
+    policies.replace({})
+    return policies
 
 
 class Died(BaseException):
@@ -175,6 +183,7 @@ class World:
             run_directories=self.run_directories,
             sources=SourcePolicy(roots=[], forbidden=[]),
             settings=PlanSettings(owner=OWNER, host=HOST),
+            policies=no_policies(),
             clock=lambda: self.now,
             chance=lambda: 0.0,
         )

@@ -25,6 +25,7 @@ from controller.workspace.rundir import RunDirectories
 from controller.workspace.sources import SourcePolicy
 from tests.model.apiserver import Body, SimulatedApi
 from tests.model.engine import INSPECTOR, SimulatedEngine
+from tests.model.world import no_policies
 from tests.unit.reconcile.builders import HOST, OWNER, raw_spec
 
 NAME = "s"
@@ -120,6 +121,7 @@ class Rig:
             run_directories=run_directories,
             sources=SourcePolicy(roots=[], forbidden=[]),
             settings=Settings(owner=OWNER, host=HOST),
+            policies=no_policies(),
             clock=lambda: self.now,
             chance=lambda: 0.0,
         )

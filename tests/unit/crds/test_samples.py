@@ -9,11 +9,15 @@ from jsonschema import Draft202012Validator
 
 from controller.api.parsing import parse_spec
 from controller.api.reasons import Reason
+from controller.policies import unserved
 from tests.unit.crds.schema import ROOT, closed, defaulted, schema
 
 SAMPLES = ROOT / "manifests" / "samples"
 SERVED = sorted(SAMPLES.glob("*.yaml"))
 LATER = sorted((SAMPLES / "not-yet-served").glob("*.yaml"))
+SERVED_SESSIONS = [path for path in SERVED if path.name.startswith("session")]
+SERVED_POLICIES = [path for path in SERVED if path.name.startswith("policy")]
+LATER_POLICIES = [path for path in LATER if path.name.startswith("policy")]
 LATER_SESSIONS = [path for path in LATER if path.name.startswith("session-")]
 
 
@@ -40,7 +44,7 @@ def test_a_sample_begins_by_saying_what_it_is_for(path: Path) -> None:
     assert path.read_text().startswith("# ")
 
 
-@pytest.mark.parametrize("path", SERVED, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SERVED_SESSIONS, ids=lambda path: path.stem)
 def test_a_served_sample_has_no_fault(path: Path) -> None:
     """What a reader copies from the samples runs."""
     assert [fault.message for fault in parse_spec(read(path)["spec"]).faults] == []
@@ -51,6 +55,12 @@ def test_a_later_sample_is_refused_in_words(path: Path) -> None:
     """What this release does not do is never silently ignored."""
     faults = parse_spec(read(path)["spec"]).faults
     assert {fault.reason for fault in faults} == {Reason.NOT_YET_SERVED}
+
+
+@pytest.mark.parametrize("path", [*SERVED_POLICIES, *LATER_POLICIES], ids=lambda path: path.stem)
+def test_a_policy_is_served_or_refused_in_words(path: Path) -> None:
+    """By where its file lies."""
+    assert bool(unserved(read(path))) == (path in LATER_POLICIES)
 
 
 def test_the_samples_leave_the_desired_state_out() -> None:
