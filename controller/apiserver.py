@@ -12,6 +12,7 @@ credentials never quote a kubeconfig (law 8).
 """
 
 import json
+import os
 import re
 import subprocess
 import threading
@@ -25,10 +26,12 @@ import yaml
 
 from controller import __version__
 from controller.api.names import API_VERSION, HOSTS, POLICIES, SESSIONS
+from controller.credentials import PrivateFiles, without_inline_data
 
 _TIMEOUT: Final = (5.0, 20.0)
 _MERGE: Final = "application/merge-patch+json"
 _JSON_PATCH: Final = "application/json-patch+json"
+_PRIVATE: Final = PrivateFiles()
 
 
 class ApiError(Exception):
@@ -77,10 +80,7 @@ def _configuration(kubeconfig: Path | None) -> pykube.KubeConfig:
     """Read a kubeconfig or the environment. Raises ApiUnreachable, with a sentence."""
     where = kubeconfig or "in the environment"
     try:
-        if kubeconfig is not None:
-            config = pykube.KubeConfig.from_file(str(kubeconfig))
-        else:
-            config = pykube.KubeConfig.from_env()
+        config = _from_environment() if kubeconfig is None else _from_file(kubeconfig)
         _check(config)
     except (OSError, pykube.exceptions.PyKubeError) as error:
         raise ApiUnreachable(f"No configuration of an API server was found: {error}") from error
@@ -93,6 +93,24 @@ def _configuration(kubeconfig: Path | None) -> pykube.KubeConfig:
         raise ApiUnreachable(
             f"The kubeconfig {where} can not be used ({kind}: {error})."
         ) from error
+    return config
+
+
+def _from_environment() -> pykube.KubeConfig:
+    """Use a pod's service account, else the person's kubeconfig."""
+    try:
+        return pykube.KubeConfig.from_service_account()
+    except FileNotFoundError:
+        return _from_file(Path(os.environ.get("KUBECONFIG", "~/.kube/config")))
+
+
+def _from_file(kubeconfig: Path) -> pykube.KubeConfig:
+    path = kubeconfig.expanduser()
+    document = yaml.safe_load(path.read_text())
+    if not isinstance(document, dict):
+        raise TypeError("it holds no settings")
+    config = pykube.KubeConfig(without_inline_data(document, _PRIVATE))
+    config.filepath = path
     return config
 
 

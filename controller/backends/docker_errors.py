@@ -171,6 +171,8 @@ def _by_status(doing: Doing, message: str, status: int) -> BackendError:
         return Absent(Reason.CONTAINER_REMOVED, message)
     if status == requests.codes.conflict:
         return Conflict(Reason.ENGINE_BUSY, message)
+    if doing is Doing.CREATE and status == requests.codes.bad_request:
+        return Refused(Reason.START_REFUSED, message, Fault.SPEC)
     if doing is Doing.START:
         return Refused(Reason.START_REFUSED, message, Fault.CONTAINER)
     if status >= requests.codes.server_error and doing is not Doing.CREATE:

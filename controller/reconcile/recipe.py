@@ -49,19 +49,20 @@ class Recipe:
 
 
 def resolve_user(wanted: str, image_user: str, security: Security) -> str:
-    """Return the numeric `uid[:gid]` that a session runs as (settled.md, *uid*).
+    """Return the numeric `uid:gid` that a session runs as (settled.md, *uid*).
 
     The spec's own choice, else the image's user, else, where that is root and the session is
     Restricted, an unprivileged one. An image's user that is no number in range, such as `+0`, is
-    refused or taken for root by engines: it counts as the unprivileged one.
+    refused or taken for root by engines: it counts as the unprivileged one. Without a group it
+    would be root's: it is the user's own number then.
     """
     user = wanted or image_user
     if user and not _in_range(user):
         return UNPRIVILEGED_USER
-    number = user.partition(":")[0]
+    number, _, group = (user or "0").partition(":")
     if security is Security.RESTRICTED and number.strip("0") == "":
         return UNPRIVILEGED_USER
-    return user or "0"
+    return f"{number}:{group or number}"
 
 
 def _in_range(user: str) -> bool:

@@ -14,6 +14,7 @@ part of a path. Trees are removed by directory descriptors, without following li
 import errno
 import json
 import os
+import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +28,7 @@ from controller.workspace.durable import sync_directory, write_durably
 from controller.workspace.trees import remove_tree
 
 _MANIFEST: Final = "manifest.json"
-_MANIFEST_LIMIT: Final = 4 * 1024 * 1024
+LARGEST: Final = 16 << 20
 HOME: Final = "home"
 REQUESTS: Final = "requests"
 TREES: Final = "trees"
@@ -145,7 +146,7 @@ class InstanceStore:
                     raise StorageFault(unbelieved.reason, unbelieved.message)
                 directory.mkdir(mode=0o700, parents=True)
                 sync_directory(self._sessions)
-            write_durably(directory / _MANIFEST, to_json(manifest))
+            write_durably(directory / _MANIFEST, _bounded(to_json(manifest)))
         except OSError as error:
             raise storage_fault(error, self._root) from error
 
@@ -251,10 +252,32 @@ class InstanceStore:
 
 
 def read_regular(path: Path) -> bytes:
-    """Read a file that must be a regular one of a sane size; links are not followed."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-    with os.fdopen(descriptor, "rb") as stream:
-        return stream.read(_MANIFEST_LIMIT)
+    """Read a file that must be a regular one of a sane size; links are not followed.
+
+    Raises OSError.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        if facts.st_size > LARGEST:
+            raise OSError(errno.EFBIG, f"it is larger than {LARGEST} bytes")
+        with os.fdopen(os.dup(descriptor), "rb") as stream:
+            return stream.read(LARGEST)
+    finally:
+        os.close(descriptor)
+
+
+def _bounded(text: str) -> str:
+    """Refuse to write what could not be read back."""
+    if len(text.encode()) > LARGEST:
+        raise StorageFault(
+            Reason.SPEC_INVALID,
+            f"The record of this session would be larger than {LARGEST} bytes; nothing was "
+            "changed. Make its spec smaller.",
+        )
+    return text
 
 
 def _corrupt(uid: str, why: str) -> Unknown:

@@ -3,6 +3,8 @@
 import json
 from typing import Any
 
+import pytest
+
 from tests.e2e.host import Host, eventually
 
 
@@ -19,18 +21,29 @@ def refused(body: dict[str, Any]) -> str:
     return ""
 
 
-def test_a_policy_is_refused_in_words(host: Host) -> None:
-    """A SessionPolicy changes nothing yet, and its status says so."""
-    policy = {
-        "apiVersion": "sessionkeeper.io/v1alpha1",
-        "kind": "SessionPolicy",
-        "metadata": {"name": "p", "namespace": host.namespace},
-        "spec": {"workspace": "*", "exitPolicy": "Keep"},
-    }
-    host.cluster.kubectl("apply", "-f", "-", stdin=json.dumps(policy))
-    what = ("sessionpolicy", "p", "-n", host.namespace)
-    message = eventually(lambda: refused(read(host, *what)), what="the policy is refused")
-    assert "does not serve SessionPolicy" in message
+@pytest.mark.parametrize(
+    ("limits", "says"),
+    [({"memory": "1Mi"}, "memory limit"), ({"cpu": "999"}, "CPUs")],
+)
+def test_limits_that_the_engine_refuses_are_the_specs_fault(
+    host: Host, limits: dict[str, str], says: str
+) -> None:
+    """Said in the engine's words and not tried again; mended, it runs at once."""
+    host.apply("s", resources={"limits": limits})
+    host.wait("s", "Failed")
+    assert says in host.wait_condition("s", "Stalled", "True", "StartRefused")["message"]
+    assert host.containers("s") == []
+    host.patch("s", resources={"limits": None})
+    host.wait("s", "Running")
+
+
+def test_a_user_without_a_group_is_not_in_roots(host: Host) -> None:
+    """`user: "1234"` is its own group, in the container and on its home."""
+    host.apply("s", user="1234")
+    host.wait("s", "Running")
+    host.shows("s", "id -u; id -g", "1234\n1234\n")
+    facts = (host.directory("s") / "home").stat()
+    assert (facts.st_uid, facts.st_gid) == (1234, 1234)
 
 
 def test_a_drain_is_refused_in_words(idle_host: Host) -> None:

@@ -110,12 +110,13 @@ def test_an_image_that_is_not_known_launches_nothing(image: Any) -> None:
     ("spec_user", "image_user", "security", "user"),
     [
         ("7:8", "1000", "Restricted", "7:8"),
-        ("", "7", "Restricted", "7"),
+        ("", "7", "Restricted", "7:7"),
+        ("9", "7", "Restricted", "9:9"),
         ("", "", "Restricted", UNPRIVILEGED_USER),
         ("", "0", "Restricted", UNPRIVILEGED_USER),
         ("", "00:0", "Restricted", UNPRIVILEGED_USER),
-        ("", "", "Baseline", "0"),
-        ("0", "7", "Baseline", "0"),
+        ("", "", "Baseline", "0:0"),
+        ("0", "7", "Baseline", "0:0"),
     ],
 )
 def test_the_user_is_resolved_once(

@@ -2,6 +2,8 @@
 
 import json
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from controller.api.vocabulary import DesiredState, Phase
 from controller.reconcile.case import ABSENT
 from controller.reconcile.facts import Unknown
 from controller.reconcile.manifest import Manifest, Seen
-from controller.workspace.instances import InstanceStore, StorageFault
+from controller.workspace.instances import LARGEST, InstanceStore, StorageFault
 
 UID = "00000000-0000-4000-8000-000000000001"
 
@@ -147,3 +149,50 @@ def test_an_archive_holds_the_directory_whole_with_a_record(store: InstanceStore
         assert json.loads((target / "record.json").read_text())["name"] == "s"
         assert store.read(UID) is ABSENT
     assert store.archive(UID, {}) is None
+
+
+def a_directory(path: Path) -> None:
+    """A directory in its place."""
+    path.mkdir()
+
+
+def a_fifo(path: Path) -> None:
+    """A pipe that nobody writes to."""
+    os.mkfifo(path)
+
+
+def a_link(path: Path) -> None:
+    """A link to a file."""
+    path.symlink_to("/etc/hostname")
+
+
+def too_large(path: Path) -> None:
+    """A sparse file larger than any manifest."""
+    with path.open("wb") as stream:
+        stream.truncate(LARGEST + 1)
+
+
+@pytest.mark.parametrize("put", [a_directory, a_fifo, a_link, too_large])
+def test_what_is_no_file_of_ours_is_a_corrupt_manifest(
+    store: InstanceStore, put: Callable[[Path], None]
+) -> None:
+    """It neither hangs nor keeps a descriptor, and the session is not taken for a new one."""
+    store.write(manifest())
+    path = store.directory(UID) / "manifest.json"
+    path.unlink()
+    put(path)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(5):
+        answer = store.read(UID)
+        assert isinstance(answer, Unknown)
+        assert answer.reason is Reason.MANIFEST_CORRUPT
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_record_that_could_not_be_read_back_is_not_written(store: InstanceStore) -> None:
+    """The one on the disk stays."""
+    known = manifest()
+    store.write(known)
+    with pytest.raises(StorageFault, match="nothing was changed"):
+        store.write(replace(known, message="x" * (LARGEST + 1)))
+    assert store.read(UID) == known
