@@ -416,6 +416,11 @@ class ApiServer:
             "PATCH", f"{_hosts(name)}/status", body={"status": status}, content_type=_MERGE
         )
 
+    def create_event(self, body: Mapping[str, Any]) -> None:
+        """Write an Event."""
+        namespace = body["metadata"]["namespace"]
+        self.request("POST", f"/api/v1/namespaces/{namespace}/events", body=body)
+
     def list_policies(self, namespace: str | None = None) -> list[dict[str, Any]]:
         """List the SessionPolicies of a namespace, or of all."""
         where = f"namespaces/{namespace}/" if namespace else ""

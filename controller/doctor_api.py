@@ -135,6 +135,8 @@ def _rights(namespaces: Sequence[str]) -> Iterator[_Right]:
         yield _Right(group=GROUP, resource=POLICIES, verbs=("list", "watch"), namespace=namespace)
         status = f"{POLICIES}/status"
         yield _Right(group=GROUP, resource=status, verbs=("patch",), namespace=namespace)
+        unheard = "Events are in the log only; all else works"
+        yield _Right(resource="events", verbs=("create",), namespace=namespace, without=unheard)
     yield _Right(
         group="coordination.k8s.io",
         resource="leases",

@@ -18,6 +18,7 @@ from controller.backends.protocol import Backend
 from controller.collector import Collector
 from controller.enginestream import EngineStream
 from controller.enginewatch import EngineWatch, read_record, write_record
+from controller.events import EventWriter
 from controller.hosts import HostRegistration, HostReport
 from controller.index import Entry, ManifestIndex
 from controller.logs import event
@@ -323,6 +324,7 @@ def _reconciler(
         holds=parts.holds,
         checkpoint=parts.checkpoint,
         jobs=JobSettings(image=settings.inspector_image),
+        events=EventWriter(parts.api, settings.host),
     )
     return Reconciler(
         api=parts.api,

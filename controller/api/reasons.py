@@ -81,6 +81,7 @@ class Reason(StrEnum):
     NOT_BLOCKED = "NotBlocked"
     APPROVAL_MISSING = "ApprovalMissing"
     APPROVAL_STALE = "ApprovalStale"
+    ARCHIVED = "Archived"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,6 +263,10 @@ EXPLANATIONS: Final[dict[Reason, Explanation]] = {
     Reason.APPROVAL_STALE: _why(
         "The work has changed since the approved evidence was seen.",
         "Look at status.work again and approve its present digest, or keep the session.",
+    ),
+    Reason.ARCHIVED: _why(
+        "The session's directory was moved to the archive of its host.",
+        "`sessionkeeper archive` lists, shows, restores and removes what is there.",
     ),
     Reason.NOT_BLOCKED: _why("No purge is waiting for a person.", _NOTHING),
 }

@@ -21,6 +21,7 @@ from controller.api.reasons import Reason
 from controller.apiserver import ApiAbsent, ApiConflict, ApiRefused, ApiServer
 from controller.backends.errors import Absent, BackendUnreachable, Conflict, Refused
 from controller.backends.protocol import Backend
+from controller.events import EventWriter
 from controller.logs import event
 from controller.reconcile import actions
 from controller.reconcile.actions import Action
@@ -73,6 +74,7 @@ class Effects:
         holds: Callable[[], bool],
         checkpoint: Checkpoint,
         jobs: JobSettings,
+        events: EventWriter,
     ) -> None:
         """Act through these; `checkpoint` is called before and after each effect by its name."""
         self._api = api
@@ -85,6 +87,7 @@ class Effects:
         self._holds = holds
         self._checkpoint = checkpoint
         self._jobs = jobs
+        self._events = events
 
     def perform(
         self, action: Action, *, uid: str, body: Mapping[str, Any] | None, manifest: Manifest | None
@@ -248,6 +251,10 @@ class Effects:
         self._backend.ensure_pin(action.image_id)
         self._inventory.pin_added(action.image_id)
 
+    def say_event(self, action: actions.SayEvent, body: Mapping[str, Any]) -> None:
+        """Tell whoever reads the session's Events."""
+        self._events.say(body, action.reason, action.message, warning=True)
+
     def keep_record(
         self, uid: str, body: Mapping[str, Any] | None, manifest: Manifest | None
     ) -> None:
@@ -258,9 +265,19 @@ class Effects:
         self, uid: str, body: Mapping[str, Any] | None, manifest: Manifest | None
     ) -> None:
         """Move the directory to the archive with a record that a person can read."""
-        target = self._store.archive(uid, _record(uid, body, manifest))
-        if target is not None:
-            event(LOGGER, logging.INFO, "session archived", uid=uid, entry=target.name)
+        record = _record(uid, body, manifest)
+        target = self._store.archive(uid, record)
+        if target is None:
+            return
+        event(LOGGER, logging.INFO, "session archived", uid=uid, entry=target.name)
+        if body is not None:
+            known = manifest.work if manifest else None
+            work = f"{known.work.state}, {known.work.summary}" if known else "not assessed"
+            message = (
+                f"Moved to entry {target.name} of the archive of this host, in {target}. Its work: "
+                f"{work}. To bring it back: sessionkeeper archive restore {target.name}"
+            )
+            self._events.say(body, Reason.ARCHIVED, message, warning=False)
 
     def take_over(self, action: actions.TakeOver, body: Mapping[str, Any]) -> None:
         """Make an archived instance this session's own, kept as it was."""
@@ -317,6 +334,7 @@ _EFFECTS: Mapping[type[Any], Effect] = {
     actions.StartInspector: lambda e, a, _u, _b, m: e.start_inspector(a, _need(m)),
     actions.PinImage: lambda e, a, _u, _b, _m: e.pin_image(a),
     actions.RemoveInstance: lambda e, _a, u, _b, _m: e._store.remove(u),
+    actions.SayEvent: lambda e, a, _u, b, _m: e.say_event(a, _need(b)),
     actions.KeepRecord: lambda e, _a, u, b, m: e.keep_record(u, b, m),
     actions.TakeOver: lambda e, a, _u, b, _m: e.take_over(a, _need(b)),
     actions.ArchiveInstance: lambda e, _a, u, b, m: e.archive_instance(u, b, m),

@@ -6,6 +6,7 @@ every plan, in that order (settled.md, *Order of writing*).
 
 from dataclasses import dataclass
 
+from controller.api.reasons import Reason
 from controller.api.vocabulary import DesiredState
 from controller.reconcile.recipe import Recipe
 
@@ -139,6 +140,14 @@ class RemoveInstance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SayEvent:
+    """Write a Kubernetes Event about the session, once; that it fails holds nothing up."""
+
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeepRecord:
     """Write down beside the data what its object was, which is about to go."""
 
@@ -176,6 +185,7 @@ Action = (
     | PinImage
     | RemoveInstance
     | ArchiveInstance
+    | SayEvent
     | KeepRecord
     | TakeOver
 )

@@ -20,6 +20,7 @@ from controller.reconcile.actions import (
     RemoveInstance,
     RemoveNetwork,
     RemoveRunDirectory,
+    SayEvent,
     StartInspector,
     StopContainer,
 )
@@ -254,9 +255,16 @@ def _gated(case: Case, manifest: Manifest) -> Plan | None:
         message = f"Its policy is Clean and its work is Unknown: {manifest.work.work.message}"
         return begin_keeping(case, manifest, cause=Cause.CLEAN_EXIT, message=message, decided=True)
     blocked = gate(case, manifest)
-    if blocked is None:
+    if blocked is None or manifest.work is None:
         return None
-    return Plan(manifest=replace(manifest, destroy_recorded=False), hold=blocked)
+    digest = manifest.work.work.digest
+    news = () if manifest.told == digest else (_news(blocked),)
+    record = replace(manifest, destroy_recorded=False, told=digest)
+    return Plan(manifest=record, hold=blocked, actions=news)
+
+
+def _news(blocked: Hold) -> Action:
+    return SayEvent(reason=blocked.reason, message=blocked.message)
 
 
 def plan_purged(case: Case, manifest: Manifest) -> Plan:

@@ -59,14 +59,13 @@ def plan_launch(case: Case, manifest: Manifest) -> Plan:
     if case.failure is not None:
         return _after_failure(case, manifest, case.failure)
     due = manifest.restore.next_attempt_at
-    if due is not None and case.now < due:
+    if due is not None and case.now < due and not _edited(case, manifest):
         return wait(case, manifest, _waiting(manifest), due)
     return _attempt(case, manifest)
 
 
 def plan_failed(case: Case, manifest: Manifest) -> Plan:
     """A setup failure is held until a person mends the spec, its sources, or asks for a retry."""
-    session = case.session
     wanted = desired_state(case, manifest)
     if wanted is DesiredState.KEPT:
         return begin_keeping(case, manifest, cause=Cause.OPERATOR_KEPT)
@@ -75,7 +74,7 @@ def plan_failed(case: Case, manifest: Manifest) -> Plan:
     started = _started(case, manifest)
     if started is not None:
         return started
-    changed = session is not None and session.generation != manifest.tried_generation
+    changed = _edited(case, manifest)
     mended = _was_refused(manifest) and _refusal(case) is None
     if changed or mended or retry_asked(case, manifest):
         return Plan(
@@ -84,6 +83,11 @@ def plan_failed(case: Case, manifest: Manifest) -> Plan:
         )
     reason = manifest.reason or Reason.START_REFUSED
     return Plan(manifest=manifest, hold=Hold(reason=reason, message=manifest.message))
+
+
+def _edited(case: Case, manifest: Manifest) -> bool:
+    """Whether the spec is another than the one that was tried: then it is tried at once."""
+    return case.session is not None and case.session.generation != manifest.tried_generation
 
 
 def _started(case: Case, manifest: Manifest) -> Plan | None:
@@ -137,6 +141,7 @@ def _after_failure(case: Case, manifest: Manifest, failure: EffectFailed) -> Pla
     due = backoff(case, attempts)
     record = replace(
         manifest,
+        tried_generation=case.session.generation if case.session else 0,
         restore=replace(
             manifest.restore,
             attempts=attempts,

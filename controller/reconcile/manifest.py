@@ -124,7 +124,8 @@ class Manifest:
     `destroy_recorded` that freeing or removing has been decided past recall, `released` that the
     object was deleted while something of it remained, `automatic` that a purge was decided by a
     policy and by no person, `work` the last verdict on unsaved work, `trees` the session's own
-    trees as they were made, and `trees_made` of what.
+    trees as they were made, `trees_made` of what, and `told` the digest of the evidence that an
+    Event has told of.
     """
 
     uid: str
@@ -156,6 +157,7 @@ class Manifest:
     work: WorkRecord | None = None
     trees: tuple[TreeRecord, ...] = ()
     trees_made: str = ""
+    told: str = ""
     transitioned_at: datetime | None = None
     history: tuple[Transition, ...] = ()
 

@@ -171,6 +171,10 @@ class Reconciler:
         try:
             self._store.write(planned)
         except StorageFault as error:
+            let_go = tuple(a for a in answer.actions if isinstance(a, RemoveFinalizer))
+            if let_go:
+                # Law 13: no disk holds up a deletion; what is on it stays, to be adopted.
+                return replace(case, manifest=on_disk), Plan(actions=let_go, report=False)
             hold = Hold(reason=error.reason, message=error.message)
             return replace(case, manifest=on_disk), Plan(hold=hold, wake_at=case.now + RECHECK)
         self._checkpoint("after:RecordManifest")

@@ -165,3 +165,12 @@ def test_removing_a_held_session_leaves_it_held(host: Host) -> None:
     assert host.status("s")["phase"] == "Exited"
     host.patch("s", restore={"retryRun": 1})
     assert host.wait_run("s", 2)["restore"]["tier"] == 2
+
+
+def test_a_mended_ref_is_not_kept_waiting(host: Host) -> None:
+    """settled.md, *Recipe*: before the first Ready a changed spec is tried at once."""
+    patient = {"backoff": {"initial": "10m", "max": "10m"}}
+    host.apply("s", image={"ref": "localhost:1/absent:1"}, restore=patient)
+    host.wait_condition("s", "Ready", "False", "ImagePullFailing")
+    host.patch("s", image={"ref": host.cluster.session_image})
+    host.wait("s", "Running", timeout=15)

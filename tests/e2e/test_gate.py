@@ -277,3 +277,39 @@ def test_one_exit_can_be_overridden(host: Host) -> None:
     host.wait_run("s", 2)
     ended(host, "s")
     host.wait("s", "Purged")
+
+
+def events_of(host: Host, name: str) -> list[tuple[str, str]]:
+    """Reasons and messages of the Events about a session."""
+    command = ("get", "events", "-n", host.namespace, "-o", "json")
+    items = json.loads(host.cluster.kubectl(*command).stdout)["items"]
+    return [(e["reason"], e["message"]) for e in items if e["involvedObject"]["name"] == name]
+
+
+def test_events_tell_what_a_person_should_read(host: Host) -> None:
+    """How to approve, once for each evidence; and where a deletion has put the work."""
+    host.apply("s")
+    host.wait("s", "Running")
+    tree = work(host, "s", DIRTY)
+    host.patch("s", desiredState="Purged")
+    blocked(host, "s", "ApprovalMissing")
+    host.patch("s", title="looked at again, with the same evidence")
+    eventually(
+        lambda: (
+            host.status("s")["observedGeneration"] == host.session("s")["metadata"]["generation"]
+        ),
+        what="the edit is seen",
+    )
+    digest = host.status("s")["work"]["digest"]
+    told = [message for reason, message in events_of(host, "s") if reason == "ApprovalMissing"]
+    assert len(told) == 1
+    assert digest in told[0]
+    shown = host.cluster.kubectl("describe", "session", "s", "-n", host.namespace).stdout
+    assert "ApprovalMissing" in shown
+    assert "new" in shown
+    host.delete("s")
+    eventually(lambda: not tree.exists(), what="it is archived")
+    (archived,) = [m for reason, m in events_of(host, "s") if reason == "Archived"]
+    (entry,) = (host.state_root / "archive").iterdir()
+    assert str(entry) in archived
+    assert "Dirty, 1 file" in archived

@@ -173,3 +173,22 @@ def test_an_end_on_a_full_disk_is_told_once_there_is_space(on_small_disk: Host) 
     status = host.wait("a", "Exited")
     assert (status["exit"]["code"], status["runId"]) == (137, 1)
     assert kept_file(host, "a") == "a\n"
+
+
+def test_a_deletion_does_not_wait_for_a_read_only_state_root(busy: Host) -> None:
+    """Law 13: the object goes; its directory is left, to be adopted."""
+    host = busy
+    directory = host.directory("a")
+    with read_only(host):
+        host.delete("a")
+    assert (directory / "home/file").read_text() == "a\n"
+
+
+def test_a_deletion_does_not_wait_for_space(on_small_disk: Host) -> None:
+    """Law 13: the object goes at once, and the work is there."""
+    host = on_small_disk
+    directory = host.directory("a")
+    fill(host)
+    host.delete("a")
+    found = [directory, *(host.state_root / "archive").glob("*")]
+    assert [(path / "home/file").read_text() for path in found if path.exists()] == ["a\n"]

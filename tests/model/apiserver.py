@@ -31,6 +31,7 @@ class SimulatedApi:
         self.objects: dict[str, Body] = {}
         self.reachable = True
         self.writes = 0
+        self.events: list[Mapping[str, Any]] = []
         self.silences: list[str] = []
         self._versions = itertools.count(1)
         self._backup: dict[str, Body] = {}
@@ -141,6 +142,11 @@ class SimulatedApi:
         others = [name for name in held["metadata"]["finalizers"] if name != finalizer]
         held["metadata"]["finalizers"] = others
         self._written(held)
+
+    def create_event(self, body: Mapping[str, Any]) -> None:
+        """Take an Event, or be away."""
+        self._ask()
+        self.events.append(body)
 
     def delete_session(self, namespace: str, name: str, *, uid: str) -> None:
         del namespace

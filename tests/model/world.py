@@ -15,6 +15,7 @@ from controller.api.vocabulary import Phase, WorkState
 from controller.apiserver import ApiError
 from controller.collector import Collector
 from controller.enginewatch import EngineWatch, read_record, write_record
+from controller.events import EventWriter
 from controller.index import ManifestIndex
 from controller.policies import Policies
 from controller.reconcile.act import Effects
@@ -200,6 +201,7 @@ class World:
             holds=lambda: True,
             checkpoint=self._checkpoint,
             jobs=JobSettings(image=INSPECTOR),
+            events=EventWriter(self.api, HOST),  # type: ignore[arg-type]
         )
 
     def _checkpoint(self, name: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from controller.apiserver import ApiUnreachable
 from controller.enginewatch import EngineWatch, write_record
+from controller.events import EventWriter
 from controller.index import ManifestIndex
 from controller.reconcile.act import Effects
 from controller.reconcile.case import Settings
@@ -98,6 +99,7 @@ class Rig:
             holds=lambda: self.held,
             checkpoint=self._checkpoint,
             jobs=JobSettings(image=INSPECTOR),
+            events=EventWriter(self.api, HOST),  # type: ignore[arg-type]
         )
         self.reconciler = Reconciler(
             api=self.api,  # type: ignore[arg-type]

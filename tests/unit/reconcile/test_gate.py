@@ -79,6 +79,15 @@ def test_unsaved_work_blocks_a_purge(work: Work) -> None:
 
 
 @UNSAVED
+def test_an_event_tells_of_each_evidence_once(work: Work) -> None:
+    """With the command that approves it; a purge that waits goes on to be quiet."""
+    end = walk(case(container(), session=session(PURGED), inspection=work))
+    (news,) = [action for action in end.actions if isinstance(action, a.SayEvent)]
+    assert work.digest in news.message
+    assert walk(end.case).actions == ()
+
+
+@UNSAVED
 def test_approved_work_goes(work: Work) -> None:
     """An approval of the present evidence lets the purge go on."""
     end = walk(case(container(), session=approving(work), inspection=work))

@@ -213,6 +213,7 @@ _EFFECTS: dict[type[Any], Callable[[Case, Any], Case]] = {
     a.RemoveContainer: _removed,
     a.PinImage: lambda given, _: replace(given, image_pinned=True),
     a.KeepRecord: lambda given, _: given,
+    a.SayEvent: lambda given, _: given,
     a.RemoveInstance: _gone,
     a.ArchiveInstance: _gone,
 }
