@@ -7,7 +7,7 @@ another took over, does nothing more (settled.md, *Leases and two controllers*).
 import logging
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from controller.api.names import (
     FINALIZER,
@@ -33,6 +33,7 @@ from controller.reconcile.manifest import Manifest
 from controller.reconcile.session import session_object
 from controller.reconcile.steps import revived
 from controller.reconcile.trees import clones, order
+from controller.reconcile.turns import Turns
 from controller.reconcile.witnesses import Witnesses
 from controller.reconcile.work import to_status
 from controller.sessions import SessionCache
@@ -44,8 +45,20 @@ LOGGER = logging.getLogger(__name__)
 Checkpoint = Callable[[str], None]
 
 
-class NotHolder(Exception):
+class Postponed(Exception):
+    """Nothing more is done in this pass; `wake_after` seconds later it is tried again."""
+
+    wake_after: float | None = None
+
+
+class NotHolder(Postponed):
     """This controller does not hold the host's Lease, so it must not act."""
+
+
+class NotYetItsTurn(Postponed):
+    """Enough throw-away containers are at work; this session's is started a little later."""
+
+    wake_after = 1.0
 
 
 class BackendSilent(Exception):
@@ -88,17 +101,20 @@ class Effects:
         self._checkpoint = checkpoint
         self._jobs = jobs
         self._events = events
+        self._turns = Turns()
 
     def perform(
         self, action: Action, *, uid: str, body: Mapping[str, Any] | None, manifest: Manifest | None
     ) -> EffectFailed | None:
         """Perform one action; return why it was refused, or None.
 
-        Raises NotHolder, BackendSilent and ApiUnreachable: the pass ends, and the next one
-        observes what became of the effect.
+        Raises NotHolder, NotYetItsTurn, BackendSilent and ApiUnreachable: the pass ends, and the
+        next one observes what became of the effect.
         """
         name = type(action).__name__
         self.check_lease()
+        if isinstance(action, _JOBS) and not self._turns.take(uid):
+            raise NotYetItsTurn
         effect = _EFFECTS[type(action)]
         self._inventory.touch(uid)
         self._checkpoint(f"before:{name}")
@@ -108,6 +124,10 @@ class Effects:
             # A listing that was made meanwhile may not show what the effect has done.
             self._inventory.touch(uid)
         self._checkpoint(f"after:{name}")
+        if isinstance(action, actions.RemoveContainer) or (
+            failure is not None and isinstance(action, _JOBS)
+        ):
+            self._turns.end(uid)
         return failure
 
     def check_lease(self) -> None:
@@ -305,6 +325,7 @@ def _record(uid: str, body: Mapping[str, Any] | None, manifest: Manifest | None)
     }
 
 
+_JOBS: Final = (actions.StartPreparer, actions.StartInspector)
 Effect = Callable[[Effects, Any, str, Mapping[str, Any] | None, Manifest | None], None]
 
 

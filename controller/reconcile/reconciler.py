@@ -16,7 +16,7 @@ from controller.api.vocabulary import Phase
 from controller.apiserver import ApiAbsent, ApiConflict, ApiError, ApiRefused, ApiServer
 from controller.index import ManifestIndex
 from controller.logs import event
-from controller.reconcile.act import BackendSilent, Effects, NotHolder
+from controller.reconcile.act import BackendSilent, Effects, Postponed
 from controller.reconcile.actions import (
     ArchiveInstance,
     DeleteObject,
@@ -112,8 +112,8 @@ class Reconciler:
                 if pause is not None:
                     return Outcome(wake_after=pause, freed_images=freed)
                 failure = self._act(uid, case, answer)
-            except NotHolder:
-                return Outcome(freed_images=freed)
+            except Postponed as postponed:
+                return Outcome(wake_after=postponed.wake_after, freed_images=freed)
             except BackendSilent as error:
                 self._log(case, "backend silent", reason=error.reason, level=logging.WARNING)
                 return Outcome(wake_after=SILENT_RETRY_SECONDS, freed_images=freed)

@@ -19,10 +19,11 @@ from controller.apiserver import (
 )
 from controller.backends.errors import Absent, BackendUnreachable, Conflict, Fault, Refused
 from controller.reconcile import actions
-from controller.reconcile.act import _EFFECTS, BackendSilent, NotHolder
+from controller.reconcile.act import _EFFECTS, BackendSilent, NotHolder, NotYetItsTurn
 from controller.reconcile.actions import Action
 from controller.reconcile.case import EffectFailed, FaultKind
 from controller.reconcile.facts import EngineEvent
+from controller.reconcile.turns import MOST_JOBS
 from controller.workspace.instances import StorageFault
 from tests.model.engine import IMAGE
 from tests.unit.rig import NAME, Rig
@@ -244,3 +245,22 @@ def test_an_effect_can_be_repeated(rig: Rig, action: Action) -> None:
     rig.engine.containers.clear()
     assert perform(rig, action) is None
     assert perform(rig, action) is None
+
+
+def test_a_mass_event_starts_only_so_many_jobs(rig: Rig) -> None:
+    """Law 16: the rest is postponed, and asked for again a little later."""
+
+    others = [f"{number:08d}-0000-4000-8000-000000000001" for number in range(MOST_JOBS)]
+    for other in others:
+        assert rig.effects._turns.take(other)
+    start = actions.StartInspector(run_id=1, subject="x")
+    with pytest.raises(NotYetItsTurn) as postponed:
+        perform(rig, start)
+    assert postponed.value.wake_after is not None
+    rig.effects._turns.end(others[0])
+    assert perform(rig, start) is None
+    with pytest.raises(NotYetItsTurn):
+        rig.effects.perform(start, uid=others[0], body=None, manifest=None)
+    (job,) = rig.engine.held.inspectors
+    assert perform(rig, actions.RemoveContainer(container_id=job)) is None
+    assert rig.effects._turns.take(others[0])
