@@ -9,6 +9,7 @@ from typing import Final
 from controller.api.reasons import Reason
 from controller.api.spec import SessionSpec
 from controller.api.vocabulary import ExitPolicy, OnCrash, OnHostLoss, Phase
+from controller.reconcile.exitaction import ExitAction
 from controller.reconcile.facts import (
     EngineFacts,
     ImageAbsent,
@@ -177,6 +178,7 @@ class Case:
     process: ProcessVerdict | NotAsked = NOT_ASKED
     inspection: Work | Unknown | NotAsked = NOT_ASKED
     preparation: Prepared | Unknown | NotAsked = NOT_ASKED
+    exit_action: ExitAction | None = None
     run_directory_present: bool = False
     restores: str = ""
     witness: Mapping[str, Witness]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 from controller.api.reasons import Reason
-from controller.api.vocabulary import Cause, DesiredState, Phase, Rung, WorkState
+from controller.api.vocabulary import Cause, DecidedBy, DesiredState, Phase, Rung, WorkState
 from controller.reconcile.actions import (
     Action,
     ArchiveInstance,
@@ -61,14 +61,20 @@ def begin_keeping(
     )
 
 
-def begin_purging(case: Case, manifest: Manifest, *, automatic: bool = False) -> Plan:
-    """Start to purge a session; `automatic` if its policy decided, which the spec is yet to say."""
+def begin_purging(
+    case: Case, manifest: Manifest, *, automatic: bool = False, discard: str = ""
+) -> Plan:
+    """Start to purge a session; `automatic` if its exit decided, which the spec is yet to say.
+
+    `discard` is the digest of the work that a person in the terminal lets go.
+    """
     record = replace(
         faultless(manifest),
         destroy_recorded=False,
         desired=DesiredState.PURGED,
         before=None,
         automatic=automatic,
+        discard=discard,
     )
     if automatic:
         record = decide(case, record, DesiredState.PURGED)
@@ -250,9 +256,9 @@ def plan_purging(case: Case, manifest: Manifest) -> Plan:
 def _gated(case: Case, manifest: Manifest) -> Plan | None:
     """A purge that nobody asked for never discards Unknown; one that a person wants waits."""
     if manifest.automatic:
-        if manifest.work is None or manifest.work.work.state is not WorkState.UNKNOWN:
+        message = _kept_because(manifest)
+        if not message:
             return None
-        message = f"Its policy is Clean and its work is Unknown: {manifest.work.work.message}"
         return begin_keeping(case, manifest, cause=Cause.CLEAN_EXIT, message=message, decided=True)
     blocked = gate(case, manifest)
     if blocked is None or manifest.work is None:
@@ -261,6 +267,20 @@ def _gated(case: Case, manifest: Manifest) -> Plan | None:
     news = () if manifest.told == digest else (_news(blocked),)
     record = replace(manifest, destroy_recorded=False, told=digest)
     return Plan(manifest=record, hold=blocked, actions=news)
+
+
+def _kept_because(manifest: Manifest) -> str:
+    """Return why a purge that its exit decided must not happen; empty if it may."""
+    work = manifest.work.work if manifest.work else None
+    if work is None or work.state is WorkState.CLEAN:
+        return ""
+    if manifest.exit is not None and manifest.exit.decided_by is DecidedBy.CAPSULE:
+        if work.digest == manifest.discard:
+            return ""
+        return f"It was to be discarded, but its work is not the work that was seen: {work.summary}"
+    if work.state is WorkState.UNKNOWN:
+        return f"Its policy is Clean and its work is Unknown: {work.message}"
+    return ""
 
 
 def _news(blocked: Hold) -> Action:

@@ -16,6 +16,7 @@ from controller.api.vocabulary import (
 from controller.reconcile.actions import Action, PinImage, RemoveContainer, StopContainer
 from controller.reconcile.case import NOT_ASKED, Case, Witness
 from controller.reconcile.evidence import End, classify_end
+from controller.reconcile.exitaction import ExitAction, ExitChoice
 from controller.reconcile.facts import (
     ContainerFacts,
     ContainerState,
@@ -236,6 +237,9 @@ def _clean_exit(case: Case, manifest: Manifest, end: End) -> Plan:
     (settled.md, *Unwatched ends*) or the work turns out to be Unknown.
     """
     policy = exit_policy(case)
+    choice = case.exit_action if policy is ExitPolicy.ASK else None
+    if choice is not None and choice.run_id == manifest.run_id:
+        return _chosen(case, manifest, end, choice)
     if policy is ExitPolicy.CLEAN and end.watched and not case.settings.clean_forbidden:
         record = _decided(manifest, DesiredState.PURGED, DecidedBy.POLICY)
         record = replace(record, cause=end.cause, message=end.message)
@@ -250,6 +254,18 @@ def _clean_exit(case: Case, manifest: Manifest, end: End) -> Plan:
         message += f" {why}, so it is kept although its policy is Clean."
     record = _decided(manifest, DesiredState.KEPT, decided_by)
     return begin_keeping(case, record, cause=cause, message=message, decided=True)
+
+
+def _chosen(case: Case, manifest: Manifest, end: End, choice: ExitAction) -> Plan:
+    """A person chose in the terminal; what they discard is assessed and archived all the same."""
+    if choice.choice is ExitChoice.KEEP:
+        record = _decided(manifest, DesiredState.KEPT, DecidedBy.CAPSULE)
+        return begin_keeping(
+            case, record, cause=Cause.CLEAN_EXIT, message=end.message, decided=True
+        )
+    record = _decided(manifest, DesiredState.PURGED, DecidedBy.CAPSULE)
+    record = replace(record, cause=end.cause, message=end.message)
+    return begin_purging(case, record, automatic=True, discard=choice.evidence_digest)
 
 
 def _decided(manifest: Manifest, decision: DesiredState, decided_by: DecidedBy) -> Manifest:

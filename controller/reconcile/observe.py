@@ -18,6 +18,7 @@ from controller.backends.errors import Absent, BackendError
 from controller.backends.protocol import Backend
 from controller.enginewatch import EngineWatch
 from controller.policies import Policies
+from controller.reconcile import exitaction
 from controller.reconcile.case import (
     ABSENT,
     NOT_ASKED,
@@ -32,6 +33,7 @@ from controller.reconcile.case import (
     Witness,
 )
 from controller.reconcile.containers import mounts_of
+from controller.reconcile.exitaction import ExitAction
 from controller.reconcile.facts import (
     ContainerFacts,
     ImageAbsent,
@@ -137,6 +139,7 @@ class Observer:
             preparation=self._preparation(session, record, image, backend),
             run_directory_present=self._run_directories.present(uid),
             restores=self._restores(session, manifest),
+            exit_action=self._exit_action(uid, process),
             witness=self._witnessed(backend),
             failure=failure,
             now=self._clock(),
@@ -255,6 +258,13 @@ class Observer:
         if verdict is ProcessVerdict.ALIVE:
             self._probed[live.container_id] = seen
         return verdict
+
+    def _exit_action(self, uid: str, process: ContainerFacts | None) -> ExitAction | None:
+        """What was chosen in the terminal, once the process has ended."""
+        if process is None or process.state in LIVE:
+            return None
+        raw = self._run_directories.exit_action(uid)
+        return None if raw is None else exitaction.read(raw)
 
     def _restores(
         self, session: SessionObject | None, manifest: Manifest | ManifestAbsent | Unknown

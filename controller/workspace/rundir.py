@@ -6,14 +6,18 @@ must survive (settled.md, *Run directory*).
 
 import errno
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import tomli_w
 
 from controller.api.reasons import Reason
 from controller.workspace.instances import StorageFault
 from controller.workspace.trees import remove_tree
+
+MOST_EXIT_ACTION: Final = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,30 @@ class RunDirectories:
                 Reason.NO_SPACE if error.errno == errno.ENOSPC else Reason.STATE_ROOT_NOT_WRITABLE,
                 f"The run directory {directory} can not be written ({error.strerror}).",
             ) from error
+
+    def exit_action(self, uid: str) -> bytes | None:
+        """Return what the session wrote to `out/exit-action.json`; None where that is no file.
+
+        Its directory is the session's own: links are not followed and nothing is waited for.
+        """
+        try:
+            top = os.open(self.path(uid) / "out", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError:
+            return None
+        try:
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+            descriptor = os.open("exit-action.json", flags, dir_fd=top)
+        except OSError:
+            return None
+        finally:
+            os.close(top)
+        try:
+            regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            return os.read(descriptor, MOST_EXIT_ACTION) if regular else None
+        except OSError:
+            return None
+        finally:
+            os.close(descriptor)
 
     def remove(self, uid: str) -> None:
         """Remove a session's run directory; missing is success. Raises StorageFault."""

@@ -313,3 +313,49 @@ def test_events_tell_what_a_person_should_read(host: Host) -> None:
     (entry,) = (host.state_root / "archive").iterdir()
     assert str(entry) in archived
     assert "Dirty, 1 file" in archived
+
+
+CHOICE = "/run/sessionkeeper/out/exit-action.json"
+
+
+def choosing(choice: dict[str, Any]) -> list[str]:
+    """A command that ends well once it may, having written a choice as the capsule does."""
+    text = json.dumps(choice)
+    wait = "until [ -e ~/go ]; do sleep 0.1; done"
+    return ["sh", "-c", f"{wait}; rm ~/go; printf '%s' '{text}' > {CHOICE}"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "phase", "decided_by"),
+    [
+        ({"action": "keep", "runId": 1}, "Kept", "Capsule"),
+        ({"action": "discard", "runId": 1}, "Purged", "Capsule"),
+        ({"action": "discard", "runId": 2}, "Kept", "Default"),
+        ({"action": "purge", "runId": 1}, "Kept", "Default"),
+    ],
+)
+def test_a_choice_in_the_terminal(
+    host: Host, choice: dict[str, Any], phase: str, decided_by: str
+) -> None:
+    """Executed for its own run; one that is stale or malformed keeps (rows J5 and J9)."""
+    host.apply("s", command=choosing(choice))
+    host.wait("s", "Running")
+    ended(host, "s")
+    assert host.wait("s", phase)["exit"]["decidedBy"] == decided_by
+
+
+def test_discard_in_the_terminal_covers_what_was_seen(host: Host) -> None:
+    """Dirty work goes to the archive under its digest, and is kept under another."""
+    host.apply("s", command=choosing({"action": "discard", "runId": 1}), exitPolicy="Ask")
+    host.wait("s", "Running")
+    work(host, "s", DIRTY)
+    ended(host, "s")
+    status = host.wait("s", "Kept")
+    assert "not the work that was seen" in status["message"]
+    digest = status["work"]["digest"]
+    choice = {"action": "discard", "runId": 2, "evidenceDigest": digest}
+    host.apply("t", command=choosing({**choice, "runId": 1}))
+    host.wait("t", "Running")
+    ended(host, "t")
+    host.wait("t", "Purged")
+    assert host.status("s")["phase"] == "Kept"
