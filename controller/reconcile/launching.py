@@ -126,7 +126,8 @@ def _failed(case: Case, manifest: Manifest, reason: Reason, message: str) -> Pla
         record = move(
             case, record, Phase.FAILED, cause=Cause.SETUP_FAILED, reason=reason, message=message
         )
-    return Plan(manifest=record, actions=undo_launch(case), again=True)
+    hold = Hold(reason=reason, message=message)
+    return Plan(manifest=record, actions=undo_launch(case), hold=hold, again=True)
 
 
 def _after_failure(case: Case, manifest: Manifest, failure: EffectFailed) -> Plan:

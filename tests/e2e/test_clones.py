@@ -140,8 +140,7 @@ def test_a_source_that_can_not_be_cloned(host: Host, make: Any, says: str) -> No
     host.apply("s", mounts=clone_of(source))
     status = host.wait("s", "Failed")
     assert status["cause"] == "SetupFailed"
-    stalled = host.condition("s", "Stalled")
-    assert stalled["reason"] == "SourceRefused"
+    stalled = host.wait_condition("s", "Stalled", "True", "SourceRefused")
     assert says in stalled["message"]
     assert str(source) in stalled["message"]
     other = pushed_repository(host.sources / "other")
