@@ -24,6 +24,8 @@ LAUNCH = [
 KEEP = [
     "before:StopContainer",
     "after:StopContainer",
+    "before:StartInspector",
+    "after:StartInspector",
     "after:RecordManifest",
     "before:RemoveContainer",
     "after:RemoveContainer",
