@@ -52,6 +52,8 @@ _USER: Final = re.compile(r"([0-9]{1,10})(?::([0-9]{1,10}))?")
 _LAST_USER: Final = 2**31 - 1
 _LARGEST: Final = 2**63 - 1
 _LONGEST_SECONDS: Final = 2**31 - 1
+# Linux gives a process 2 MiB for all its words and their pointers, the image's own included.
+MOST_WORDS_BYTES: Final = 1 << 20
 _RESOURCES = frozenset({("limits", "memory"), ("limits", "cpu")})
 
 
@@ -276,6 +278,25 @@ def _ports(raw: Mapping[str, Any]) -> tuple[PortSpec, ...]:
     )
 
 
+def _too_many_words(spec: SessionSpec) -> SpecFault | None:
+    """Return the fault of the field with which the words of a process become too many."""
+    total = 0
+    for field, words in (
+        ("command", spec.command or ()),
+        ("args", spec.args or ()),
+        ("resumeCommand", spec.resume_command or ()),
+        ("env", (word for pair in spec.env for word in pair)),
+    ):
+        total += sum(len(word.encode(errors="surrogatepass")) + 1 for word in words)
+        if total > MOST_WORDS_BYTES:
+            message = (
+                "command, args, resumeCommand and env together are larger than "
+                f"{MOST_WORDS_BYTES} bytes, the most that a process is started with."
+            )
+            return _invalid(field, message)
+    return None
+
+
 def _runs_as_root(user: str, security: Security) -> bool:
     number = user.partition(":")[0]
     return security is Security.RESTRICTED and number != "" and number.strip("0") == ""
@@ -315,6 +336,9 @@ def parse_spec(raw: Mapping[str, Any]) -> SessionSpec:
         faults=(),
     )
     faults = [*reader.faults, *_unserved_faults(raw), *_layout_faults(raw)]
+    too_many = _too_many_words(spec)
+    if too_many is not None:
+        faults.append(too_many)
     if _runs_as_root(user, security):
         message = "user 0 needs spec.security: Baseline on a host that allows it."
         faults.append(

@@ -1,5 +1,6 @@
 """From a raw spec to values: defaults, every fault by its field, and never an error."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -7,10 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.api.parsing import NOT_YET_SERVED, parse_spec
+from controller.api.parsing import MOST_WORDS_BYTES, NOT_YET_SERVED, parse_spec
 from controller.api.reasons import Reason
 from controller.api.spec import DEFAULT_HOME, Identity, MountSpec, PortSpec
 from controller.api.vocabulary import DesiredState, ExitPolicy, OnCrash, OnHostLoss, Security
+from controller.reconcile.manifest import to_json
+from controller.reconcile.recipe import make_recipe
+from controller.workspace.instances import LARGEST
+from tests.unit.reconcile.builders import IMAGE, manifest
 
 INVALID, LATER = Reason.SPEC_INVALID, Reason.NOT_YET_SERVED
 
@@ -271,3 +276,27 @@ def test_what_engine_or_server_could_not_hold_is_refused(
 ) -> None:
     """No reference names another path of the engine's API, and no number leaves its range."""
     assert field in {fault.field for fault in parse_spec(raw() | fields).faults}
+
+
+@pytest.mark.parametrize("field", ["command", "args", "resumeCommand", "env"])
+def test_more_words_than_a_process_can_have_are_refused(field: str) -> None:
+    """The field with which they become too many is named; one word fewer is served."""
+    words = ["é" * 8192] * (MOST_WORDS_BYTES // (2 * 8192) + 1)
+    filled = [{"name": "A", "value": word} for word in words] if field == "env" else words
+    assert faults(raw(**{field: filled})) == [(field, INVALID)]
+    assert faults(raw(**{field: filled[:-2]})) == []
+
+
+def test_words_are_counted_together() -> None:
+    """The kernel gives arguments and environment one space."""
+    half = ["x" * 16384] * (MOST_WORDS_BYTES // 16384 // 2)
+    assert faults(raw(command=half, args=half)) == [("args", INVALID)]
+
+
+def test_every_spec_that_is_served_has_a_record_that_can_be_read_back() -> None:
+    """Whatever JSON makes of its words: none is served and then lost as a corrupt manifest."""
+    words = ["\x01" * 16384] * (MOST_WORDS_BYTES // 16385)
+    spec = parse_spec(raw(command=words))
+    assert spec.faults == ()
+    record = replace(manifest(), recipe=make_recipe(spec, IMAGE))
+    assert len(to_json(record)) < LARGEST
