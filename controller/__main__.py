@@ -146,7 +146,7 @@ def _adopt(command: argparse.ArgumentParser) -> None:
         "Accepts, with the controller of the host stopped, an engine that is not the one known, "
         "or what an API server that was restored from a backup says of a session."
     )
-    command.add_argument("--state-root", type=Path, default=Path(DEFAULT_STATE_ROOT), metavar="DIR")
+    _state_root(command)
     what = command.add_mutually_exclusive_group(required=True)
     what.add_argument("--engine", action="store_true", help="the engine that answers next is ours")
     what.add_argument("--session", metavar="NAMESPACE/NAME", help="go on with what its object says")
@@ -165,18 +165,32 @@ def _archives(command: argparse.ArgumentParser) -> None:
         "purge": commands.add_parser("purge", help="remove an entry for good"),
     }
     for name, parser in parsers.items():
-        parser.add_argument(
-            "--state-root", type=Path, default=Path(DEFAULT_STATE_ROOT), metavar="DIR"
-        )
+        _state_root(parser)
         if name != "list":
             parser.add_argument("entry", metavar="ENTRY", help="as `archive list` shows it")
     parsers["restore"].add_argument("--name", help="another name for the session")
-    parsers["restore"].add_argument("--kubeconfig", type=Path, metavar="FILE")
+    parsers["restore"].add_argument(
+        "--kubeconfig",
+        type=Path,
+        metavar="FILE",
+        help="how to reach the API server (default: as `run` has it)",
+    )
     parsers["purge"].add_argument(
         "--discard",
         default="",
         metavar="DIGEST",
-        help="the digest of unsaved work that was seen, as `archive show` tells it",
+        help="the digest of unsaved work that was seen, as `archive show` tells it; the name of "
+        "the entry where its work was not assessed",
+    )
+
+
+def _state_root(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--state-root",
+        type=Path,
+        default=Path(DEFAULT_STATE_ROOT),
+        metavar="DIR",
+        help="the one that the host's controller runs with (default: %(default)s)",
     )
 
 

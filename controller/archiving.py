@@ -16,7 +16,10 @@ NOT_ASSESSED = "not assessed"
 
 
 def list_entries(state_root: Path, out: TextIO) -> int:
-    """Show every entry on a line."""
+    """Show every entry on a line; 1 where there is no state root to look into."""
+    if not (state_root / "host.json").exists():
+        out.write(f"FAIL  {state_root} has no host.json: it is no state root, or not mounted.\n")
+        return 1
     rows = [("ENTRY", "SESSION", "AGE", "WORK", "UNSAVED")]
     for entry in Archive(state_root).entries():
         unsaved = str(entry.work.get("summary", ""))

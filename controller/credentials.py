@@ -8,6 +8,8 @@ import atexit
 import base64
 import binascii
 import copy
+import os
+import stat
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
@@ -33,26 +35,47 @@ class PrivateFiles:
         self._lock = threading.Lock()
 
     def write(self, content: bytes) -> Path:
-        """Return a file with this content that only this user can read. Raises OSError."""
+        """Return a file with this content that only this user can read. Raises OSError.
+
+        A host may clear such directories of what nobody used for days, and whoever then makes one
+        of the same name would be believed: so it is looked at each time, and made anew.
+        """
         with self._lock:
+            directory = self._private()
             known = self._written.get(content)
             if known is not None and known.exists():
                 return known
-            if self._directory is None:
-                self._directory = Path(tempfile.mkdtemp(prefix="sessionkeeper-"))
-                atexit.register(self.remove)
-            path = self._directory / str(len(self._written))
-            path.touch(mode=0o600)
-            path.write_bytes(content)
-            self._written[content] = path
-            return path
+            descriptor, name = tempfile.mkstemp(dir=directory)
+            with os.fdopen(descriptor, "wb") as stream:
+                stream.write(content)
+            self._written[content] = Path(name)
+            return self._written[content]
+
+    def _private(self) -> Path:
+        if self._directory is None:
+            atexit.register(self.remove)
+        elif _ours(self._directory):
+            return self._directory
+        self._written.clear()
+        self._directory = Path(tempfile.mkdtemp(prefix="sessionkeeper-"))
+        return self._directory
 
     def remove(self) -> None:
         """Remove all of it; missing is success."""
         directory, self._directory = self._directory, None
         self._written.clear()
-        if directory is not None and directory.exists():
+        if directory is not None and _ours(directory):
             remove_tree(directory)
+
+
+def _ours(directory: Path) -> bool:
+    """Whether it is a directory of this user that nobody else can write to."""
+    try:
+        facts = directory.lstat()
+    except FileNotFoundError:
+        return False
+    private = stat.S_ISDIR(facts.st_mode) and stat.S_IMODE(facts.st_mode) == stat.S_IRWXU
+    return private and facts.st_uid == os.geteuid()
 
 
 def without_inline_data(document: Mapping[str, Any], files: PrivateFiles) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from controller.backends.errors import BackendError
 from controller.doctor_api import Finding
 from controller.enginewatch import read_record
 from controller.reconcile.engine import HostRecord
+from controller.reconcile.facts import ImageAbsent
 from controller.reconcile.manifest import Manifest
 from controller.settings import Settings
 from controller.workspace.instances import InstanceStore, StorageFault
@@ -137,6 +138,7 @@ def _engine(settings: Settings, record: HostRecord | None) -> Finding:
     backend = DockerBackend(docker_host=settings.docker_host, owner="doctor")
     try:
         facts = backend.survey()
+        missing = isinstance(backend.image(settings.inspector_image), ImageAbsent)
     except BackendError as error:
         remedy = (
             f"{error.message}. See that it runs and that this user may use it, "
@@ -149,6 +151,12 @@ def _engine(settings: Settings, record: HostRecord | None) -> Finding:
         remedy = (
             f"engine {facts.engine_id} answers, and the sessions of this host live on engine "
             f"{record.engine_id}; name that one with --docker-host."
+        )
+        return Finding(what=what, remedy=remedy)
+    if missing:
+        remedy = (
+            f"it does not hold the image {settings.inspector_image}, without which all work counts "
+            "as Unknown and no clone is made; build it with `make images`."
         )
         return Finding(what=what, remedy=remedy)
     return Finding(what=f"{what}, version {facts.version}")

@@ -122,7 +122,9 @@ EXPLANATIONS: Final[dict[Reason, Explanation]] = {
         "The runtime is freed; data, recipe and image pin stay.",
         "Set desiredState to Running to resume it.",
     ),
-    Reason.PURGING: _why("Everything of the session is being removed.", _WAIT),
+    Reason.PURGING: _why(
+        "The session is stopped, its work looked at, and then all of it removed.", _WAIT
+    ),
     Reason.PURGED: _why("Nothing of the session is left but its object.", _NOTHING),
     Reason.PAUSED: _why(
         "The container is paused on the engine.", "Run `docker unpause` on it to let it go on."

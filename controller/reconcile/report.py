@@ -273,13 +273,19 @@ def _reached_message(manifest: Manifest | None) -> str:
 def _why(manifest: Manifest | None, hold: Hold | None) -> tuple[Reason, str]:
     if hold is not None:
         remedy = EXPLANATIONS[hold.reason].remedy if not hold.waiting else ""
-        return hold.reason, f"{hold.message} {remedy}".strip()
+        return hold.reason, _sentences(hold.message, remedy)
     if manifest is None:
         return Reason.STARTING, "Waiting for its first launch."
     if manifest.phase in _TRANSITIONAL:
         reason = Reason.STARTING if manifest.phase is Phase.PENDING else None
         return reason or Reason(manifest.phase.value), manifest.message
     return manifest.reason or Reason.NOT_RUNNING, manifest.message
+
+
+def _sentences(message: str, remedy: str) -> str:
+    """Join what happened and what to do; words of engines and git end without a stop."""
+    ended = message if not message or message.endswith((".", "!", "?", "'")) else f"{message}."
+    return f"{ended} {remedy}".strip() if remedy else message
 
 
 def _reconciling(manifest: Manifest | None, hold: Hold | None) -> Condition:

@@ -9,6 +9,7 @@ import yaml
 
 from controller.apiserver import ApiServer, ApiUnreachable
 from controller.credentials import PrivateFiles, without_inline_data
+from controller.workspace.trees import remove_tree
 
 KEY = base64.b64encode(b"a key\n").decode()
 DOCUMENT = {
@@ -35,6 +36,32 @@ def test_inline_data_becomes_files_of_ours() -> None:
     files.remove()
     assert not path.parent.exists()
     files.remove()
+
+
+def test_files_that_a_host_cleared_away_are_written_again() -> None:
+    """Each under a name of its own, whichever of them went."""
+    files = PrivateFiles()
+    files.write(b"first").unlink()
+    second, first = files.write(b"second"), files.write(b"first")
+    second.unlink()
+    second = files.write(b"second")
+    assert (first.read_bytes(), second.read_bytes()) == (b"first", b"second")
+    remove_tree(first.parent)
+    assert files.write(b"first").read_bytes() == b"first"
+    files.remove()
+
+
+def test_a_directory_of_somebody_else_in_its_place_is_not_used() -> None:
+    """Neither what it holds is believed, nor is anything written there."""
+    files = PrivateFiles()
+    first = files.write(b"first")
+    first.parent.chmod(0o777)
+    first.write_bytes(b"of somebody else")
+    again = files.write(b"first")
+    assert again.parent != first.parent
+    assert again.read_bytes() == b"first"
+    files.remove()
+    remove_tree(first.parent)
 
 
 def test_the_client_library_is_never_shown_inline_data(
