@@ -124,6 +124,21 @@ class Git:
         if rest:
             yield rest
 
+    def pieces(self, *arguments: str) -> Iterator[bytes]:
+        """Yield what a command prints in pieces of whole records, each ended by a NUL.
+
+        Raises ProbeFailed as `records` does.
+        """
+        rest = b""
+        for chunk in self._output(arguments, b"", None):
+            whole, nul, rest = (rest + chunk).rpartition(b"\0")
+            if nul:
+                yield whole + nul
+            if len(rest) > MOST_RECORD:
+                raise ProbeFailed(f"git {arguments[0]} printed more than it may")
+        if rest:
+            raise ProbeFailed(f"git {arguments[0]} did not end what it printed")
+
     def text(self, *arguments: str, given: bytes = b"", silent_codes: Sequence[int] = ()) -> str:
         """Return what a command prints, without its last newline, as file names are decoded.
 

@@ -6,10 +6,12 @@ look at the files that flags of the index hide from the first (requirements.md C
 
 import hashlib
 import os
+import re
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -29,7 +31,11 @@ IN_PROGRESS: Final = {
     "BISECT_LOG": "a bisect",
 }
 ABSENT: Final = "absent"
-SUBMODULE: Final = b"160000"
+# Of `ls-files -v -s -z`: tag, mode, object, stage, a tab, and the path, which may hold tabs too.
+_ENTRY: Final = rb"(?<![^\0])%b %b [0-9a-f]+ [0-3]\t([^\0]*)"
+_FLAGGED: Final = re.compile(_ENTRY % (b"([a-zS])", b"[0-7]{6}"))
+_SUBMODULE: Final = re.compile(_ENTRY % (b"[A-Za-z?]", b"160000"))
+_PLACE: Final = re.compile(rb"(?<![^\0])[^\t\0]+\t([^\0]*)/[^/\0]*")
 _PATH_AT: Final = {b"1": 8, b"2": 9, b"u": 10, b"?": 1, b"!": 1}
 
 
@@ -58,18 +64,20 @@ def assess_tree(
         return Inner()
     _half_done(repository, git.bounds, evidence)
     inner = Inner()
-    places: set[bytes] = {b""}
+    places: set[bytes] = set()
     judged: list[bytes] = []
-    for change in _status(git, tree, evidence, inner):
-        _take(change, tree, git.bounds, evidence, judged)
-        places.add(_directory(change.path))
-    index = _index(git, places)
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        listing = beside.submit(_index, git)
+        for change in _status(git, tree, evidence, inner):
+            _take(change, tree, git.bounds, evidence, judged)
+            places.add(_directory(change.path))
+        index = listing.result()
     for change in _behind_flags(git, tree, repository, index.flagged):
         _take(change, tree, git.bounds, evidence, judged)
     for change in _at_submodules(git, tree, index.submodules, inner):
         _take(change, tree, git.bounds, evidence, judged)
     _filtered(git, configuration, judged, evidence)
-    _hidden_repositories(tree, places, inner)
+    _hidden_repositories(tree, places | index.places, inner)
     return inner
 
 
@@ -137,29 +145,23 @@ def _directory(path: bytes) -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
-    """Entries of an index that git status does not tell all about.
+    """What of an index git status does not tell all about, and the directories of its entries.
 
     Of the flagged ones, a lower-case tag is assume-unchanged, an S or s skip-worktree.
     """
 
-    flagged: list[tuple[bytes, bytes]]
-    submodules: list[bytes]
+    flagged: list[tuple[bytes, bytes]] = field(default_factory=list)
+    submodules: list[bytes] = field(default_factory=list)
+    places: set[bytes] = field(default_factory=set)
 
 
-def _index(git: Git, places: set[bytes]) -> Index:
-    """Read the index, adding the directories of all entries to `places`."""
-    index = Index(flagged=[], submodules=[])
-    for record in git.records("ls-files", "-v", "-s", "-z"):
-        header, _, path = record.partition(b"\t")
-        tag, mode = header[:1], header[2:8]
-        places.add(_directory(path))
-        if mode == SUBMODULE:
-            index.submodules.append(path)
-        if tag.islower() or tag == b"S":
-            index.flagged.append((tag, path))
-    for place in list(places):
-        while place := _directory(place):
-            places.add(place)
+def _index(git: Git) -> Index:
+    """Read the index; by the piece, since a tree has many more files than are of interest here."""
+    index = Index()
+    for piece in git.pieces("ls-files", "-v", "-s", "-z"):
+        index.flagged.extend(_FLAGGED.findall(piece))
+        index.submodules.extend(_SUBMODULE.findall(piece))
+        index.places.update(_PLACE.findall(piece))
     return index
 
 
@@ -252,7 +254,11 @@ def _filtered(
 
 def _hidden_repositories(tree: Path, places: set[bytes], inner: Inner) -> None:
     """Find repositories inside directories whose files are tracked: git does not show them."""
+    top = os.fsencode(tree)
+    for place in list(places):
+        above = place
+        while (above := _directory(above)) and above not in places:
+            places.add(above)
     for place in places - {b""}:
-        directory = tree / os.fsdecode(place)
-        if os.path.lexists(directory / ".git"):
-            inner.trees.add(directory)
+        if os.path.lexists(b"%b/%b/.git" % (top, place)):
+            inner.trees.add(tree / os.fsdecode(place))
