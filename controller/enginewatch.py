@@ -19,7 +19,7 @@ from controller.reconcile.case import EngineView
 from controller.reconcile.engine import HostRecord, SentinelMissing, judge_engine
 from controller.reconcile.facts import Unknown
 from controller.workspace.durable import write_durably
-from controller.workspace.instances import StorageFault, storage_fault
+from controller.workspace.instances import StorageFault, read_regular, storage_fault
 
 _CONVERTER = make_converter(forbid_extra_keys=True)
 _MARKER = "host.json"
@@ -28,7 +28,7 @@ _MARKER = "host.json"
 def read_record(state_root: Path) -> HostRecord | None:
     """Read the record of a state root; None where there is none. Raises StorageFault."""
     try:
-        text = (state_root / _MARKER).read_bytes()
+        text = read_regular(state_root / _MARKER)
     except FileNotFoundError:
         return None
     except OSError as error:

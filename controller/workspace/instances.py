@@ -78,7 +78,7 @@ class InstanceStore:
     def believed(self) -> Unknown | None:
         """Return why the state root can not be believed, or None: it is ours and mounted."""
         try:
-            marker = json.loads((self._root / "host.json").read_bytes())
+            marker = json.loads(read_regular(self._root / "host.json"))
         except (OSError, ValueError):
             message = f"{self._root} is not there or has no host.json: its disk is not mounted."
             return Unknown(reason=Reason.STATE_ROOT_MISSING, message=message)

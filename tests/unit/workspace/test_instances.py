@@ -2,6 +2,7 @@
 
 import json
 import os
+import stat
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ import pytest
 from controller.api.reasons import Reason
 from controller.api.spec import Identity
 from controller.api.vocabulary import DesiredState, Phase
+from controller.enginewatch import read_record
 from controller.reconcile.case import ABSENT
 from controller.reconcile.facts import Unknown
 from controller.reconcile.manifest import Manifest, Seen
@@ -166,13 +168,21 @@ def a_link(path: Path) -> None:
     path.symlink_to("/etc/hostname")
 
 
+def a_socket(path: Path) -> None:
+    """A socket that nobody listens at."""
+    os.mknod(path, stat.S_IFSOCK | 0o600)
+
+
 def too_large(path: Path) -> None:
     """A sparse file larger than any manifest."""
     with path.open("wb") as stream:
         stream.truncate(LARGEST + 1)
 
 
-@pytest.mark.parametrize("put", [a_directory, a_fifo, a_link, too_large])
+ODDITIES = [a_directory, a_fifo, a_link, a_socket, too_large]
+
+
+@pytest.mark.parametrize("put", ODDITIES)
 def test_what_is_no_file_of_ours_is_a_corrupt_manifest(
     store: InstanceStore, put: Callable[[Path], None]
 ) -> None:
@@ -187,6 +197,18 @@ def test_what_is_no_file_of_ours_is_a_corrupt_manifest(
         assert isinstance(answer, Unknown)
         assert answer.reason is Reason.MANIFEST_CORRUPT
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+@pytest.mark.parametrize("put", ODDITIES)
+def test_what_is_no_file_of_ours_is_no_marker(
+    store: InstanceStore, tmp_path: Path, put: Callable[[Path], None]
+) -> None:
+    """A state root is believed by a file alone, and asking never hangs."""
+    (tmp_path / "host.json").unlink()
+    put(tmp_path / "host.json")
+    assert isinstance(store.believed(), Unknown)
+    with pytest.raises(StorageFault, match="can not be read"):
+        read_record(tmp_path)
 
 
 def test_a_record_that_could_not_be_read_back_is_not_written(store: InstanceStore) -> None:
