@@ -1,9 +1,10 @@
 """Images of the engine: looked up, fetched, and the user that one names resolved to numbers."""
 
 import io
+import posixpath
 import tarfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from docker.utils import parse_repository_tag
@@ -38,10 +39,12 @@ class Images:
             return ImageAbsent(ref=ref)
         image_id = str(found["Id"])
         digests = [str(digest) for digest in found.get("RepoDigests") or []]
+        config: Mapping[str, Any] = found.get("Config") or {}
         return ImageFacts(
             image_id=image_id,
             digest=digests[0].partition("@")[2] if digests else "",
-            user=self._numeric(image_id, str((found.get("Config") or {}).get("User") or "")),
+            user=self._numeric(image_id, str(config.get("User") or "")),
+            volumes=declared_volumes(config),
         )
 
     def _numeric(self, image_id: str, user: str) -> str:
@@ -98,6 +101,12 @@ class Images:
 def _progress(client: Client, repository: str, tag: str, what: str) -> Iterator[dict[str, Any]]:
     with translated(Doing.PULL, what):
         yield from client.pull(repository, tag=tag, stream=True, decode=True)
+
+
+def declared_volumes(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the directories for which an image has a volume made, written as mounts are."""
+    declared = config.get("Volumes") or {}
+    return tuple(sorted({posixpath.normpath(str(path)) for path in declared}))
 
 
 def numeric_user(name: str, group: str, users: list[str], groups: list[str]) -> str:

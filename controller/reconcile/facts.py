@@ -60,11 +60,16 @@ class ContainerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageFacts:
-    """An image that the engine holds: its ID, its digest in a registry, the user it names."""
+    """An image that the engine holds: its ID, its digest in a registry, the user it names.
+
+    `volumes` are the directories for which an engine makes a volume with each container, and
+    removes it with that container.
+    """
 
     image_id: str
     digest: str
     user: str
+    volumes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

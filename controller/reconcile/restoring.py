@@ -46,6 +46,8 @@ from controller.reconcile.steps import (
 
 WRITABLE_LAYER = "the container's writable layer (packages and files outside home and mounts)"
 REFUSALS_BEFORE_RECREATE = 2
+VOLUMES_NAMED = 8
+LONGEST_PATH = 100
 
 
 def begin_restore(case: Case, manifest: Manifest) -> Plan:
@@ -203,7 +205,7 @@ def _recreate(
         record.restore,
         tier=Rung.RECREATE,
         stop_first=False,
-        lost=(WRITABLE_LAYER,),
+        lost=(WRITABLE_LAYER, *_lost_volumes(recipe, case.image)),
         skipped=skipped,
     )
     return Plan(
@@ -217,6 +219,19 @@ def _recreate(
         ),
         again=True,
     )
+
+
+def _lost_volumes(recipe: Recipe, image: ImageFacts) -> tuple[str, ...]:
+    """What was in the volumes that an engine makes and removes with each container of an image."""
+    taken = {recipe.home, *(mount.mount_path for mount in recipe.mounts)}
+    paths = [_cut(path) for path in image.volumes if path not in taken]
+    more = [f"{len(paths) - VOLUMES_NAMED} more"] if len(paths) > VOLUMES_NAMED else []
+    named = ", ".join(paths[:VOLUMES_NAMED] + more)
+    return (f"what was in the volumes that its image declares ({named})",) if paths else ()
+
+
+def _cut(path: str) -> str:
+    return path if len(path) <= LONGEST_PATH else f"{path[:LONGEST_PATH]}…"
 
 
 def _after_failure(case: Case, manifest: Manifest) -> Plan:

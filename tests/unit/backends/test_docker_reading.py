@@ -3,7 +3,7 @@
 import pytest
 
 from controller.backends.docker import engine_start
-from controller.backends.docker_image import numeric_user
+from controller.backends.docker_image import declared_volumes, numeric_user
 
 FIRST = "2026-12-01T11:11:33.730120376Z"
 LATER = "2026-12-01T11:14:03.348502653Z"
@@ -43,3 +43,18 @@ def test_networks_that_prove_nothing_tell_nothing(made: list[dict[str, str]]) ->
 def test_a_named_user_becomes_numbers(user: tuple[str, str], numbers: str) -> None:
     """The recipe is numeric wherever the image's own files say so (settled.md, uid)."""
     assert numeric_user(*user, PASSWD, GROUP) == numbers
+
+
+@pytest.mark.parametrize(
+    ("config", "volumes"),
+    [
+        ({}, ()),
+        ({"Volumes": None}, ()),
+        ({"Volumes": {"/var/lib/db": {}, "/data/": {}, "/data": {}}}, ("/data", "/var/lib/db")),
+    ],
+)
+def test_the_volumes_of_an_image_are_read(
+    config: dict[str, dict[str, object] | None], volumes: tuple[str, ...]
+) -> None:
+    """As the engine mounts them, whatever way the image writes them."""
+    assert declared_volumes(config) == volumes

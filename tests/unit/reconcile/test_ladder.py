@@ -22,6 +22,7 @@ from controller.reconcile.plan import plan
 from controller.reconcile.restoring import REFUSALS_BEFORE_RECREATE, WRITABLE_LAYER
 from controller.reconcile.steps import Plan
 from tests.unit.reconcile.builders import (
+    IMAGE,
     NOW,
     case,
     container,
@@ -33,6 +34,7 @@ from tests.unit.reconcile.builders import (
 from tests.unit.reconcile.walk import walk
 
 EXITED = container(ContainerState.EXITED, exit_code=255)
+LONGEST_LOST = 1024
 STARTS = (a.StartContainer, a.CreateAndStart)
 
 
@@ -97,6 +99,26 @@ def test_rung_2_recreates_what_is_absent_and_says_what_was_lost() -> None:
     assert (restore.tier, restore.lost) == (Rung.RECREATE, (WRITABLE_LAYER,))
     assert [rung.tier for rung in restore.skipped] == [Rung.START]
     assert restore.skipped[0].reason
+
+
+def test_rung_2_names_the_volumes_of_the_image_that_nothing_covers() -> None:
+    """The engine made them with the container and removed them with it; the home came back."""
+    declared = replace(IMAGE, volumes=("/data", recipe().home, "/var/cache"))
+    answer = plan(restoring(image=declared))
+    assert answer.manifest is not None
+    layer, volumes = answer.manifest.restore.lost
+    assert layer == WRITABLE_LAYER
+    assert volumes == "what was in the volumes that its image declares (/data, /var/cache)"
+
+
+def test_no_image_makes_a_status_grow() -> None:
+    """Case C18: as many volumes as it likes, with names as long as it likes."""
+    declared = replace(IMAGE, volumes=tuple(f"/{n}{'x' * 4000}" for n in range(500)))
+    answer = plan(restoring(image=declared))
+    assert answer.manifest is not None
+    _, volumes = answer.manifest.restore.lost
+    assert volumes.endswith(", 492 more)")
+    assert len(volumes) <= LONGEST_LOST
 
 
 def test_rung_2_for_a_container_that_the_engine_calls_dead() -> None:
