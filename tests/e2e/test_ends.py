@@ -154,6 +154,23 @@ def test_a_removed_container_comes_back_without_its_layer(host: Host) -> None:
     host.shows("s", "cat ~/file; test -e /opt/file || echo gone", "home\ngone\n")
 
 
+def test_a_removed_container_takes_the_volumes_of_its_image_along(host: Host) -> None:
+    """`lost` names what was in them: the engine made them with the container, and removed them."""
+    source = host.engine().containers.create(host.cluster.session_image)
+    repository = f"volumes-{host.name}"
+    source.commit(repository, changes="VOLUME /data")
+    source.remove()
+    host.apply("s", image={"ref": f"{repository}:latest"})
+    host.wait("s", "Running")
+    host.container("s").remove(force=True, v=True)
+    lost = host.wait_run("s", 2)["restore"]["lost"]
+    assert lost[1:] == ["what was in the volumes that its image declares (/data)"]
+    host.patch("s", desiredState="Purged")
+    host.wait("s", "Purged")
+    eventually(lambda: host.pins() == [], what="the image is pinned no more")
+    host.cluster.docker("image", "rm", "-f", repository)
+
+
 def test_removing_a_held_session_leaves_it_held(host: Host) -> None:
     """`docker rm` of an Exited session: it stays Exited, restorable by rung 2."""
     host.apply("s", command=["sh", "-c", "test -e ~/f && sleep 1000; touch ~/f; exit 3"])
