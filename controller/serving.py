@@ -13,7 +13,7 @@ from pathlib import Path
 from prometheus_client.registry import Collector as MetricsCollector
 
 from controller.api.reasons import Reason
-from controller.apiserver import ApiAbsent, ApiError, ApiServer, ApiUnreachable
+from controller.apiserver import ApiAbsent, ApiError, ApiServer
 from controller.backends.protocol import Backend
 from controller.collector import Collector
 from controller.enginestream import EngineStream
@@ -23,6 +23,7 @@ from controller.hosts import HostRegistration, HostReport
 from controller.index import Entry, ManifestIndex
 from controller.logs import event
 from controller.metrics import Metrics
+from controller.patience import Patience
 from controller.policies import Policies
 from controller.queue import Lane, WorkQueue
 from controller.reconcile.act import Checkpoint, Effects
@@ -58,8 +59,6 @@ _HOSTS_OWN = tuple(
 )
 WORKERS = 10
 MASS_WORKERS = 8
-API_RETRY_SECONDS = 2.0
-LONGEST_API_RETRY_SECONDS = 60.0
 FAULT_RETRY_SECONDS = 30.0
 
 
@@ -119,17 +118,6 @@ class Parts:
     policies: Policies
 
 
-def api_pause(error: ApiError, tries: int = 1) -> float:
-    """How long to leave the API server alone after an error: at least as long as it asked for.
-
-    Twice as long with each of the tries in a row. A person's edit wakes the session all the same;
-    the longest pause bounds what a wrong answer can do.
-    """
-    asked = error.retry_after if isinstance(error, ApiUnreachable) else None
-    pause = API_RETRY_SECONDS * 2.0 ** min(tries - 1, 10)
-    return min(max(asked or 0.0, pause), LONGEST_API_RETRY_SECONDS)
-
-
 class Serving:
     """Workers, stream and all they need, from `start` to `close`."""
 
@@ -143,7 +131,7 @@ class Serving:
         self._queue = WorkQueue(mass_limit=MASS_WORKERS)
         self._gone: set[str] = set()
         self._left: set[str] = set()
-        self._refused: dict[str, int] = {}
+        self._patience = Patience()
         self._collected: MetricsCollector | None = None
         self._threads: list[threading.Thread] = []
         settings, backend = parts.settings, parts.backend
@@ -226,14 +214,12 @@ class Serving:
         while (uid := self._queue.get()) is not None:
             try:
                 with self._metrics.reconcile_seconds.time():
-                    self._reconcile(uid)
-                self._refused.pop(uid, None)
+                    worked = self._reconcile(uid)
+                if worked:
+                    self._patience.succeeded(uid)
             except ApiError as error:
                 self._metrics.reconcile_errors.labels(type(error).__name__).inc()
-                event(LOGGER, logging.WARNING, "api server silent", uid=uid, error=str(error))
-                # One worker at a time has a session, so nobody else counts for it.
-                self._refused[uid] = self._refused.get(uid, 0) + 1
-                self._queue.add_after(uid, api_pause(error, self._refused[uid]))
+                self._queue.add_after(uid, self._patience.failed(uid, error))
             except Exception:
                 # A worker's edge: one session's fault must not end the others' service.
                 self._metrics.reconcile_errors.labels("Unexpected").inc()
@@ -244,9 +230,10 @@ class Serving:
             finally:
                 self._queue.done(uid)
 
-    def _reconcile(self, uid: str) -> None:
+    def _reconcile(self, uid: str) -> bool:
+        """Work on a session; False where it is not ours to act."""
         if not self._parts.holds():
-            return
+            return False
         if uid in self._gone:
             self._confirm_gone(uid)
         if not self._index.complete():
@@ -256,6 +243,7 @@ class Serving:
             self._collector.collect()
         if outcome.wake_after is not None:
             self._queue.add_after(uid, outcome.wake_after)
+        return True
 
     def _confirm_gone(self, uid: str) -> None:
         """A DELETED event counts only after a GET for that UID answers 404 (settled.md)."""

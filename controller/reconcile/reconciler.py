@@ -86,6 +86,7 @@ class Reconciler:
         self._cache = cache
         self._checkpoint = checkpoint
         self._unpersisted: set[str] = set()
+        self._too_much: set[str] = set()
 
     def reconcile(self, uid: str) -> Outcome:
         """Bring one session as far as it can be brought now.
@@ -219,16 +220,21 @@ class Reconciler:
     ) -> bool:
         """Merge into the status; return whether the server kept all of it.
 
-        What it refuses to take is written smaller, so that the phase never sticks (case C18).
+        What it refuses to take is written smaller, so that the phase never sticks (case C18), and
+        is said once, until all of a status is taken again.
         """
         try:
-            return self._patch_status(session, body, merge_patch(old, new))
+            kept = self._patch_status(session, body, merge_patch(old, new))
         except ApiError as error:
             if not isinstance(error, ApiRefused) and _TOO_LARGE not in str(error):
                 raise
-            name = f"{session.namespace}/{session.name}"
-            event(LOGGER, logging.WARNING, "status refused", session=name, why=error)
+            if session.uid not in self._too_much:
+                self._too_much.add(session.uid)
+                name = f"{session.namespace}/{session.name}"
+                event(LOGGER, logging.WARNING, "status refused", session=name, why=error)
             return self._patch_status(session, body, merge_patch(old, essential(new)))
+        self._too_much.discard(session.uid)
+        return kept
 
     def _patch_status(
         self, session: SessionObject, body: Mapping[str, Any], patch: Mapping[str, Any]
@@ -270,6 +276,7 @@ class Reconciler:
         else:
             self._cache.forget(uid)
             self._unpersisted.discard(uid)
+            self._too_much.discard(uid)
 
     def _read_again(self, case: Case) -> bool:
         """After a lost race, read the object anew; False if there is none to go on with."""

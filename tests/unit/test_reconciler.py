@@ -326,6 +326,22 @@ def test_a_status_that_is_too_large_is_written_smaller(rig: Rig) -> None:
     assert rig.containers() == []
 
 
+def test_a_status_that_is_too_large_is_said_once(
+    rig: Rig, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Case C18: however often it is tried, until all of it is taken again."""
+    rig.running()
+    for turn in (1, 2):
+        rig.api.largest = 1500
+        rig.wants(desiredState="Kept")
+        rig.go()
+        rig.wants(desiredState="Running")
+        rig.go()
+        assert [r.getMessage() for r in caplog.records].count("status refused") == turn
+        rig.api.largest = 0
+        rig.go()
+
+
 def test_a_status_that_is_refused_for_good_is_tried_again_later(rig: Rig) -> None:
     """Case C18: no effect comes before the status that announces it, however small."""
     rig.applied()
