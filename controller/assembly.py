@@ -131,10 +131,8 @@ class Controller:
     def _answer_policy(self, body: Mapping[str, Any]) -> None:
         """Say in a SessionPolicy what of it is not served, once for each of its generations."""
         refusal, status = unserved(body), body.get("status") or {}
-        if not self._lease.holds():
-            return
         conditions = answered(status, body["metadata"].get("generation", 0), refusal)
-        if status.get("conditions") == conditions:
+        if status.get("conditions") == conditions or not self._lease.holds():
             return
         try:
             self._api.patch_policy_status(body, {"conditions": conditions})

@@ -257,6 +257,7 @@ class Reconciler:
         value = "true" if resumable else "false"
         if (metadata.get("labels") or {}).get(LABEL_RESUMABLE, "false") == value:
             return
+        self._effects.check_lease()
         returned = self._api.patch_session(
             metadata["namespace"],
             metadata["name"],

@@ -49,6 +49,7 @@ class NotedApi(SimulatedApi):
         self.log = log
         self.dropped: set[str] = set()
         self.largest = 0
+        self.after_status: Callable[[], object] = lambda: None
 
     def patch_session_status(
         self,
@@ -63,9 +64,11 @@ class NotedApi(SimulatedApi):
             raise ApiUnreachable("The API server answers 500: etcdserver: request is too large")
         self.log.append("status")
         kept = {key: value for key, value in status.items() if key not in self.dropped}
-        return super().patch_session_status(
+        written = super().patch_session_status(
             namespace, name, uid=uid, status=kept, resource_version=resource_version
         )
+        self.after_status()
+        return written
 
 
 class Rig:

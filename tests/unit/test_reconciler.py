@@ -89,6 +89,25 @@ def test_a_lost_lease_leaves_the_manifest_alone(rig: Rig) -> None:
     assert rig.log == []
 
 
+def test_a_lease_lost_after_the_status_leaves_the_label_alone(rig: Rig) -> None:
+    """The label is a write of its own: the next holder's is not undone."""
+    rig.running()
+    labels = dict(rig.body()["metadata"]["labels"])
+    rig.wants(desiredState="Kept")
+
+    def lose() -> None:
+        rig.held = rig.phase() != "Kept"
+
+    rig.api.after_status = lose
+    rig.go()
+    assert rig.phase() == "Kept"
+    assert rig.body()["metadata"]["labels"] == labels
+    rig.held = True
+    rig.api.after_status = lambda: None
+    rig.go()
+    assert rig.body()["metadata"]["labels"] != labels
+
+
 def test_a_lease_lost_between_create_and_start_starts_nothing(rig: Rig) -> None:
     """Law 6: the start is an effect of its own; the leftover is the next holder's to adopt."""
     rig.applied()
