@@ -5,13 +5,15 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from controller.api.vocabulary import Phase
+from controller.api.vocabulary import Isolation, Phase
 from controller.reconcile.facts import ContainerFacts
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.steps import LIVE
+from controller.workspace.sources import Held, is_writable
 
 QUIET = frozenset({Phase.KEPT, Phase.PURGED})
 _HELD = frozenset({Phase.EXITED, Phase.FAILED})
+_MOUNTS_NOTHING = frozenset({Phase.PENDING, Phase.FAILED, Phase.PURGED})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +26,7 @@ class Entry:
     image_id: str
     container_id: str
     released: bool
+    sources: tuple[Held, ...]
 
 
 class ManifestIndex:
@@ -44,6 +47,7 @@ class ManifestIndex:
             image_id=manifest.recipe.image_id if manifest.recipe else "",
             container_id=manifest.process.container_id if manifest.process else "",
             released=manifest.released,
+            sources=_sources(manifest),
         )
         with self._lock:
             self._entries[manifest.uid] = entry
@@ -99,6 +103,16 @@ class ManifestIndex:
                 if not entry.released and (not namespaces or entry.namespace in namespaces)
             )
 
+    def sources_beside(self, uid: str) -> tuple[Held, ...]:
+        """Return what the other sessions mount of the host, now or when they are resumed."""
+        with self._lock:
+            return tuple(
+                source
+                for other, entry in self._entries.items()
+                if other != uid
+                for source in entry.sources
+            )
+
     def active(self) -> frozenset[str]:
         """Return the sessions that an engine's going or return concerns."""
         with self._lock:
@@ -114,6 +128,21 @@ class ManifestIndex:
                 for uid, entry in self._entries.items()
                 if _differs(entry, listed.get(uid, ())) or _unpinned(entry, pins)
             )
+
+
+def _sources(manifest: Manifest) -> tuple[Held, ...]:
+    if manifest.recipe is None or manifest.phase in _MOUNTS_NOTHING:
+        return ()
+    return tuple(
+        Held(
+            namespace=manifest.namespace,
+            name=manifest.name,
+            path=mount.host_path,
+            writable=is_writable(mount),
+        )
+        for mount in manifest.recipe.mounts
+        if mount.isolation is Isolation.SHARED
+    )
 
 
 def _unpinned(entry: Entry, pins: frozenset[str]) -> bool:

@@ -296,6 +296,7 @@ def _reconciler(
         store=parts.store,
         run_directories=run_directories,
         sources=_source_policy(settings),
+        beside=parts.index.sources_beside,
         settings=PlanSettings(
             owner=parts.owner, host=settings.host, baseline_allowed=settings.baseline_allowed
         ),

@@ -6,7 +6,7 @@ the host is not taken for the session's own end.
 """
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -55,7 +55,7 @@ from controller.reconcile.work import Work
 from controller.workspace.archive import Archive
 from controller.workspace.instances import InstanceStore
 from controller.workspace.rundir import RunDirectories
-from controller.workspace.sources import SourcePolicy
+from controller.workspace.sources import Held, SourcePolicy, entangled
 
 _LAUNCHING = frozenset({Phase.PENDING, Phase.STARTING})
 _ASSESSING = frozenset({Phase.KEEPING, Phase.PURGING})
@@ -79,12 +79,16 @@ class Observer:
         store: InstanceStore,
         run_directories: RunDirectories,
         sources: SourcePolicy,
+        beside: Callable[[str], Iterable[Held]],
         settings: Settings,
         policies: Policies,
         clock: Callable[[], datetime] = _now,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        """Read from these; `settings` are the controller's own, `chance` spreads retries."""
+        """Read from these; `settings` are the controller's own, `chance` spreads retries.
+
+        `beside` tells what the other sessions mount of the host.
+        """
         self._clock = clock
         self._chance = chance
         self._backend = backend
@@ -95,6 +99,7 @@ class Observer:
         self._archive = Archive(store.root)
         self._run_directories = run_directories
         self._sources = sources
+        self._beside = beside
         self._settings = settings
         self._policies = policies
         self._verified: dict[str, tuple[datetime, MountVerdict]] = {}
@@ -213,6 +218,13 @@ class Observer:
             mounts = tuple(m for m in recipe.mounts if m.isolation is Isolation.SHARED)
             security = recipe.security
         refused = self._sources.refusals(mounts)
+        if mounts:
+            refused += entangled(
+                mounts,
+                self._beside(manifest.uid),
+                namespace=manifest.namespace,
+                first=manifest.phase is not Phase.RESTORING,
+            )
         if security is Security.BASELINE and not self._settings.baseline_allowed:
             message = "spec.security: Baseline is not allowed on this host (--allow-security)."
             baseline = HostRefusal(

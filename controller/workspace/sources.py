@@ -3,15 +3,23 @@
 A source is opened one component at a time without following a link, so what is judged is what is
 meant. It must lie inside a root that the host's owner allowed, and neither hold nor lie inside
 what is the controller's or the engine's own.
+
+The engine resolves a source anew at each start. A session that can write to a directory above it
+could put a link in its place at that moment, and the process that then runs would have seen the
+link's target before its mounts are verified. So no source lies inside what another session can
+write (settled.md, *Binds*). Several may mount the very same directory, of which none can replace
+the directory itself.
 """
 
 import os
 import stat
 from collections.abc import Iterable
-from pathlib import Path
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 
 from controller.api.reasons import Reason
 from controller.api.spec import MountSpec
+from controller.api.vocabulary import Isolation
 from controller.reconcile.case import HostRefusal
 
 
@@ -57,6 +65,67 @@ class SourcePolicy:
                 "--allow-source.",
             )
         return _not_a_plain_directory(path)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """A directory of the host that a session has mounted at each of its starts."""
+
+    namespace: str
+    name: str
+    path: str
+    writable: bool
+
+
+def is_writable(mount: MountSpec) -> bool:
+    """Whether a session can write to the source of a mount itself."""
+    return mount.isolation is Isolation.SHARED and not mount.read_only
+
+
+def entangled(
+    mounts: Iterable[MountSpec], others: Iterable[Held], *, namespace: str, first: bool
+) -> tuple[HostRefusal, ...]:
+    """Return the mounts whose source lies in what another session writes, or holds another's.
+
+    The latter is asked of a first launch only: whoever was there first is not kept from coming
+    back by who came later. Two that start for the first time in the same moment do not see each
+    other; that their mounts are verified after each start remains. Of another namespace neither
+    names nor paths are told.
+    """
+    known = tuple(others)
+    refused = []
+    for mount in mounts:
+        found = (_entanglement(mount, other, namespace, first=first) for other in known)
+        why = next((why for why in found if why), None)
+        if why is not None:
+            refused.append(
+                HostRefusal(
+                    field=f"mounts[{mount.name}].hostPath",
+                    reason=Reason.MOUNT_REFUSED,
+                    message=f"Mount {mount.name!r} asks for {mount.host_path}: {why}",
+                )
+            )
+    return tuple(refused)
+
+
+def _entanglement(mount: MountSpec, other: Held, namespace: str, *, first: bool) -> str | None:
+    path, theirs = PurePosixPath(mount.host_path), PurePosixPath(other.path)
+    if path == theirs:
+        return None
+    known = other.namespace == namespace
+    who = f"session {other.name}" if known else "a session of another namespace"
+    where = other.path if known else "a directory"
+    if other.writable and path.is_relative_to(theirs):
+        return (
+            f"it lies in {where} that {who} can write to and so could put a link in its place. "
+            "Mount the very same directory, or make the mount of the other session read-only."
+        )
+    if first and is_writable(mount) and theirs.is_relative_to(path):
+        return (
+            f"it holds {where} that {who} mounts, and this session could put a link in its place. "
+            "Make the mount read-only, or mount the very same directory."
+        )
+    return None
 
 
 def _not_a_plain_directory(path: Path) -> tuple[Reason, str] | None:

@@ -82,6 +82,22 @@ def test_a_source_reached_through_a_link_is_refused_and_tried_again_when_mended(
     host.wait("s", "Running")
 
 
+def test_a_source_inside_what_another_session_writes_is_refused(host: Host) -> None:
+    """Law 17: it could put a link there as the engine looks; the very same directory is shared."""
+    inner = host.sources / "repo/sub"
+    inner.mkdir(parents=True)
+    for name in ("one", "two"):
+        host.apply(name, mounts=[mount(inner.parent)])
+        host.wait(name, "Running")
+    host.apply("s", mounts=[mount(inner)])
+    refused(host, "s", "MountRefused", f"lies in {inner.parent}", "can write to")
+    for name in ("one", "two"):
+        host.patch(name, desiredState="Purged")
+        host.wait(name, "Purged")
+    host.patch("s", title="tried again")
+    host.wait("s", "Running")
+
+
 def test_a_dotted_path_is_refused(host: Host) -> None:
     """`..` in a source is refused before anything is opened."""
     text = json.dumps(host.manifest("s", mounts=[mount(f"{host.sources}/../../etc")]))

@@ -87,16 +87,22 @@ def test_a_purge_that_waits_is_taken_back(idle_host: Host) -> None:
     assert host.container("s").id == container
 
 
-LARGEST_ENVIRONMENT = 2_000_000
+LARGEST_OBJECT = 2_000_000
+# A process is started with no more than this and a little.
+ENVIRONMENT = 900_000
 STEP = 16_000
+LABEL = 63
 
 
 def padded(host: Host, size: int) -> dict[str, Any]:
-    """A session whose environment has about this many characters."""
-    full, rest = divmod(size, STEP)
+    """A session with about this many characters in its environment and its labels."""
+    full, rest = divmod(min(size, ENVIRONMENT), STEP)
     values = [STEP] * full + [rest]
     env = [{"name": f"V{number}", "value": "x" * value} for number, value in enumerate(values)]
-    return host.manifest("s", env=env)
+    made = host.manifest("s", env=env)
+    labels = max(size - ENVIRONMENT, 0) // LABEL
+    made["metadata"]["labels"] = {f"l{number}": "x" * LABEL for number in range(labels)}
+    return made
 
 
 def taken(host: Host, size: int) -> bool:
@@ -112,7 +118,7 @@ def taken(host: Host, size: int) -> bool:
 
 def largest_taken(host: Host) -> int:
     """The size up to which the server takes a session, to some hundred characters."""
-    low, high = 0, LARGEST_ENVIRONMENT
+    low, high = 0, LARGEST_OBJECT
     while high - low > 200:
         middle = (low + high) // 2
         low, high = (middle, high) if taken(host, middle) else (low, middle)

@@ -183,6 +183,7 @@ class World:
             store=self.store,
             run_directories=self.run_directories,
             sources=SourcePolicy(roots=[], forbidden=[]),
+            beside=self.index.sources_beside,
             settings=PlanSettings(owner=OWNER, host=HOST),
             policies=no_policies(),
             clock=lambda: self.now,

@@ -125,6 +125,7 @@ class Rig:
             store=self.store,
             run_directories=run_directories,
             sources=SourcePolicy(roots=[], forbidden=[]),
+            beside=self.index.sources_beside,
             settings=Settings(owner=OWNER, host=HOST),
             policies=no_policies(),
             clock=lambda: self.now,

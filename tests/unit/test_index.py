@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from controller.api.vocabulary import Phase
+from controller.api.spec import MountSpec
+from controller.api.vocabulary import Isolation, Phase
 from controller.index import ManifestIndex
 from controller.reconcile.facts import ContainerFacts, ContainerState
-from tests.unit.reconcile.builders import IMAGE, UID, container, manifest
+from tests.unit.reconcile.builders import IMAGE, UID, container, manifest, recipe
 
 PINS = frozenset({IMAGE.image_id})
 OTHER = UID.replace("1", "2")
@@ -30,6 +31,39 @@ def out_of_step(
 ) -> frozenset[str]:
     """What a listing with these containers of the one session shows."""
     return made.out_of_step({UID: listed} if listed else {}, pins)
+
+
+def mounting(phase: Phase) -> ManifestIndex:
+    """An index of one session that shares a directory, reads one and has a clone of one."""
+    mounts = tuple(
+        MountSpec(
+            name=name,
+            mount_path=f"/{name}",
+            host_path=f"/src/{name}",
+            read_only=name == "read",
+            isolation=isolation,
+        )
+        for name, isolation in (
+            ("shared", Isolation.SHARED),
+            ("read", Isolation.SHARED),
+            ("clone", Isolation.CLONE),
+        )
+    )
+    return index(phase, recipe=replace(recipe(), mounts=mounts))
+
+
+@pytest.mark.parametrize("phase", [Phase.STARTING, Phase.RUNNING, Phase.EXITED, Phase.KEPT])
+def test_what_a_session_mounts_is_known_to_the_others(phase: Phase) -> None:
+    """Law 17: also of one that is only to be resumed; a clone's source is not its to write."""
+    sources = mounting(phase).sources_beside(OTHER)
+    assert [(s.path, s.writable) for s in sources] == [("/src/shared", True), ("/src/read", False)]
+    assert mounting(phase).sources_beside(UID) == ()
+
+
+@pytest.mark.parametrize("phase", [Phase.PENDING, Phase.FAILED, Phase.PURGED])
+def test_what_never_ran_or_is_no_more_mounts_nothing(phase: Phase) -> None:
+    """It keeps nobody from anything."""
+    assert mounting(phase).sources_beside(OTHER) == ()
 
 
 @pytest.mark.parametrize(

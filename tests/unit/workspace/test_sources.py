@@ -1,12 +1,15 @@
 """Law 17: a session gets from its host only the directories that the host's owner allowed."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from controller.api.reasons import Reason
 from controller.api.spec import MountSpec
-from controller.workspace.sources import SourcePolicy
+from controller.api.vocabulary import Isolation
+from controller.workspace.sources import Held, SourcePolicy, entangled
 
 
 def mount(path: object) -> MountSpec:
@@ -77,3 +80,61 @@ def test_a_nul_in_a_source_is_refused(tmp_path: Path) -> None:
     mount = MountSpec(name="m", mount_path="/w", host_path=f"{tmp_path}/a\0b", read_only=False)
     refused = SourcePolicy(roots=[tmp_path], forbidden=[]).refusals([mount])
     assert [refusal.reason for refusal in refused] == [Reason.MOUNT_REFUSED]
+
+
+def held(path: str, *, writable: bool = True, namespace: str = "ns") -> Held:
+    return Held(namespace=namespace, name="other", path=path, writable=writable)
+
+
+def asked(path: str, **fields: Any) -> MountSpec:
+    """A mount of a directory, writable unless fields say otherwise."""
+    return replace(mount(path), **fields)
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+@pytest.mark.parametrize("isolation", [Isolation.SHARED, Isolation.CLONE])
+@pytest.mark.parametrize("first", [False, True])
+def test_nothing_inside_what_another_session_writes_is_given(
+    read_only: bool, isolation: Isolation, first: bool
+) -> None:
+    """Law 17: it could put a link there just as the engine looks, at each start anew."""
+    wanted = asked("/src/repo/sub", read_only=read_only, isolation=isolation)
+    (refusal,) = entangled([wanted], [held("/src/repo")], namespace="ns", first=first)
+    assert refusal.reason is Reason.MOUNT_REFUSED
+    assert refusal.field == "mounts[w].hostPath"
+    assert "/src/repo that session other" in refusal.message
+
+
+@pytest.mark.parametrize("writable", [False, True])
+def test_what_holds_anothers_source_is_not_given_to_write(writable: bool) -> None:
+    """At its first launch; who came first is not kept from coming back."""
+    others = [held("/src/repo/sub", writable=writable)]
+    (refusal,) = entangled([asked("/src/repo")], others, namespace="ns", first=True)
+    assert "holds /src/repo/sub" in refusal.message
+    assert entangled([asked("/src/repo")], others, namespace="ns", first=False) == ()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "other"),
+    [
+        (asked("/src/repo"), held("/src/repo")),
+        (asked("/src/repo2"), held("/src/repo")),
+        (asked("/src"), held("/srcs")),
+        (asked("/src/repo/sub"), held("/src/repo", writable=False)),
+        (asked("/src", read_only=True), held("/src/repo")),
+        (asked("/src", isolation=Isolation.CLONE), held("/src/repo")),
+    ],
+)
+def test_what_no_session_can_steer_is_given(wanted: MountSpec, other: Held) -> None:
+    """The very same directory, a neighbour, and whatever is only read."""
+    assert entangled([wanted], [other], namespace="ns", first=True) == ()
+
+
+@pytest.mark.parametrize("path", ["/src/a/b", "/src"])
+def test_another_namespace_is_not_told_of(path: str) -> None:
+    """Neither who it is, nor what it mounts."""
+    others = [held("/src/a", namespace="secret")]
+    (refusal,) = entangled([asked(path)], others, namespace="ns", first=True)
+    assert "a session of another namespace" in refusal.message
+    for word in ("secret", "session other", "/src/a that"):
+        assert word not in refusal.message
