@@ -17,7 +17,7 @@ MISSING = "127.0.0.1:1/no/such:image"
 def removed(host: Host, name: str) -> None:
     """The object goes although its spec is hostile (law 13)."""
     host.cluster.kubectl("delete", "session", name, "-n", host.namespace, "--wait=false")
-    eventually(lambda: host.session(name) is None, what="it is let go", timeout=20)
+    eventually(lambda: host.session(name) is None, what="it is let go")
 
 
 def deep(host: Host, name: str, where: str) -> None:
@@ -143,7 +143,7 @@ def test_a_huge_command_does_not_hammer_the_server(host: Host) -> None:
         f"/apis/sessionkeeper.io/v1alpha1/namespaces/{host.namespace}/sessioninstances",
         body=body,
     )
-    eventually(lambda: host.status(name).get("conditions"), what="it says something", timeout=20)
+    eventually(lambda: host.status(name).get("conditions"), what="it says something")
     assert host.log().count("api server silent") + host.log().count("api server refuses") < 2
 
 

@@ -47,7 +47,7 @@ def test_a_role_is_enough_to_follow_a_namespace(lesser: Host) -> None:
     """Requirement of the namespaced install: the watch stands at once, without cluster rights."""
     lesser.start()
     lesser.apply("s")
-    lesser.wait("s", "Running", timeout=15)
+    lesser.wait("s", "Running")
 
 
 def test_a_deletion_without_rights_is_waited_out(lesser: Host, port: int) -> None:

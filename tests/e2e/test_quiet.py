@@ -28,7 +28,7 @@ def test_twenty_idle_sessions_write_nothing(idle_host: Host) -> None:
     for name in names:
         host.wait(name, "Running", timeout=90)
     host.wait_condition(names[-1], "Ready", "True")
-    eventually(lambda: settled(host), what="the last write is done", timeout=20)
+    eventually(lambda: settled(host), what="the last write is done")
     before, lines = len(writes(host)), host.log().count("\n")
     threading.Event().wait(QUIET_SECONDS)
     assert writes(host)[before:] == []
@@ -50,7 +50,7 @@ def test_what_happened_while_the_api_server_was_down_is_caught_up(host: Host) ->
     try:
         container = host.container("s")
         container.exec_run(["touch", "/tmp/go"])
-        container.wait(timeout=20)
+        container.wait(timeout=60)
     finally:
         host.cluster.apiserver_start()
     status = host.wait("s", "Exited", timeout=90)
