@@ -1,13 +1,28 @@
 """Hosts for the tests: one each, with its controller running unless the test starts it itself."""
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
 from tests.cluster.environment import Cluster
 from tests.cluster.ports import Port
 from tests.e2e.host import Host
+
+_LAST = 12_000
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the last of what its controllers logged under a failure of a test."""
+    report = yield
+    if report.failed:
+        hosts = {id(v): v for v in getattr(item, "funcargs", {}).values() if isinstance(v, Host)}
+        for host in hosts.values():
+            report.sections.append((f"controller of {host.name}", host.log()[-_LAST:]))
+    return report
 
 
 @pytest.fixture

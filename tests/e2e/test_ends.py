@@ -1,10 +1,11 @@
 """How sessions end by themselves: told apart by cause and reason, held, and never hot-looped."""
 
+from datetime import UTC, datetime
+
 import pytest
 
+from tests.e2e import starving
 from tests.e2e.host import SLEEPER, Host, eventually
-
-HUNGRY = ["sh", "-c", "x=a; while :; do x=$x$x; done"]
 
 
 def test_a_crash_is_held_with_its_container(host: Host) -> None:
@@ -23,7 +24,10 @@ def test_a_crash_is_held_with_its_container(host: Host) -> None:
 
 def test_a_memory_kill_is_told_from_a_crash(host: Host) -> None:
     """Cause OOMKilled, by the engine's own word for it."""
-    host.apply("s", command=HUNGRY, resources={"limits": {"memory": "16Mi"}})
+    began = datetime.now(UTC)
+    host.apply("s", command=starving.COMMAND, resources={"limits": {"memory": "16Mi"}})
+    host.wait("s", "Running")
+    starving.let_end(host.engine().api, str(host.container("s").id), since=began)
     status = host.wait("s", "Exited")
     assert status["cause"] == "OOMKilled"
     assert status["exit"]["oomKilled"] is True

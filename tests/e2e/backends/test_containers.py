@@ -9,6 +9,7 @@ from controller.api.reasons import Reason
 from controller.backends.errors import Absent, Conflict, Fault, Refused
 from controller.backends.protocol import BindMount, PublishedPort
 from controller.reconcile.facts import ContainerState, ImageAbsent, ProcessVerdict
+from tests.e2e import starving
 from tests.e2e.backends.rig import Rig
 
 
@@ -117,11 +118,10 @@ def test_an_end_keeps_its_code(rig: Rig, command: str, code: int) -> None:
 
 def test_a_session_without_memory_is_seen_to_run_out_of_it(rig: Rig) -> None:
     """The limit is real and its breach is told apart from a crash."""
-    session, _ = rig.run(
-        command=("dd",),
-        args=("if=/dev/zero", "of=/dev/null", "bs=200M", "count=1"),
-        memory_bytes=16 << 20,
+    session, container_id = rig.run(
+        command=tuple(starving.COMMAND), args=(), memory_bytes=starving.MEMORY
     )
+    starving.let_end(rig.raw, container_id, since=rig.began)
     ended = rig.await_state(session, ContainerState.EXITED)
     assert (ended.exit_code, ended.oom_killed) == (137, True)
 
