@@ -41,7 +41,6 @@ NOT_YET_SERVED: Mapping[str, str] = {
     "backend.kubernetes": "sessions on a cluster",
     "image.build": "building an image from a role source",
     "sidecars": "sidecars",
-    "restore.acceptDivergence": "resuming on a host repository that has moved on",
     "retention.keepFor": "retention by age",
     "retention.archiveFor": "retention of archives",
 }
@@ -245,6 +244,7 @@ def _restore(reader: _Reader) -> RestoreSpec:
         backoff=reader.read("restore.backoff.initial", parse_duration, DEFAULT_BACKOFF),
         backoff_max=reader.read("restore.backoff.max", parse_duration, DEFAULT_BACKOFF_MAX),
         retry_run=reader.read("restore.retryRun", int, None),
+        accept_divergence=reader.read("restore.acceptDivergence", str, None),
     )
 
 

@@ -72,6 +72,7 @@ class Reason(StrEnum):
     NOT_ALLOWED_BY_HOST = "NotAllowedByHost"
     FIELD_CHANGED = "FieldChanged"
     ALREADY_PURGED = "AlreadyPurged"
+    HOST_DIVERGED = "HostDiverged"
     # work
     NOT_YET_ASSESSED = "NotYetAssessed"
     ASSESSED = "Assessed"
@@ -238,6 +239,10 @@ EXPLANATIONS: Final[dict[Reason, Explanation]] = {
     ),
     Reason.ALREADY_PURGED: _why(
         "The session was purged and can not come back.", "Create a new session."
+    ),
+    Reason.HOST_DIVERGED: _why(
+        "The repository on the host stands at another commit than when the session was kept.",
+        "Set spec.restore.acceptDivergence to that commit, or desiredState back to Kept.",
     ),
     Reason.NOT_YET_ASSESSED: _why("Unsaved work was not assessed and counts as Unknown.", _NOTHING),
     Reason.SOURCE_REFUSED: _why(

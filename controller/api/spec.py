@@ -74,6 +74,7 @@ class RestoreSpec:
     backoff: timedelta
     backoff_max: timedelta
     retry_run: int | None
+    accept_divergence: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

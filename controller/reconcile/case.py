@@ -1,7 +1,7 @@
 """One case for `plan`: everything known about one session at one moment."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, StrEnum
 from typing import Final
@@ -162,6 +162,7 @@ class Case:
 
     `session` is None for an object that is definitely gone (asked by UID). `manifest` is Unknown
     where the disk can not be believed. `backend` is Unknown while the engine is unreachable.
+    `heads` are the commits of the sources, by mount, where they matter and can be told.
     `restores` names the archived instance that the host's owner ordered for this session;
     `jitter` is a number in [0, 1) for back-off.
     """
@@ -178,6 +179,7 @@ class Case:
     process: ProcessVerdict | NotAsked = NOT_ASKED
     inspection: Work | Unknown | NotAsked = NOT_ASKED
     preparation: Prepared | Unknown | NotAsked = NOT_ASKED
+    heads: Mapping[str, str] = field(default_factory=dict)
     exit_action: ExitAction | None = None
     run_directory_present: bool = False
     restores: str = ""

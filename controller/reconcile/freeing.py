@@ -26,6 +26,7 @@ from controller.reconcile.actions import (
 )
 from controller.reconcile.assessing import assess, gate
 from controller.reconcile.case import Case
+from controller.reconcile.divergence import remember_heads
 from controller.reconcile.facts import ContainerState, ImageAbsent
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.steps import (
@@ -135,7 +136,7 @@ def plan_keeping(case: Case, manifest: Manifest) -> Plan:
     if actions:
         return _acting(case, manifest, actions)
     record = replace(
-        faultless(manifest),
+        remember_heads(case, faultless(manifest)),
         destroy_recorded=False,
         desired=DesiredState.KEPT,
         process=None,

@@ -15,6 +15,7 @@ from controller.api.vocabulary import (
 )
 from controller.reconcile.actions import Action, PinImage, RemoveContainer, StopContainer
 from controller.reconcile.case import NOT_ASKED, Case, Witness
+from controller.reconcile.divergence import accept_heads, diverged
 from controller.reconcile.evidence import End, classify_end
 from controller.reconcile.exitaction import ExitAction, ExitChoice
 from controller.reconcile.facts import (
@@ -323,7 +324,8 @@ def plan_kept(case: Case, manifest: Manifest) -> Plan:
     if wanted is DesiredState.RUNNING:
         if manifest.ready_run == 0:
             return Plan(manifest=move(case, manifest, Phase.PENDING), again=True)
-        return begin_restore(case, manifest)
+        accepted = accept_heads(case, manifest)
+        return diverged(case, accepted) or begin_restore(case, accepted)
     record = replace(manifest, desired=DesiredState.KEPT)
     if _decision_recorded(case, manifest):
         record = replace(record, decision=None)

@@ -96,6 +96,14 @@ class RestoreRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SourceHead:
+    """The commit at which the repository of a mount's source stood as the session was kept."""
+
+    mount: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Transition:
     """One entry of the history."""
 
@@ -159,6 +167,7 @@ class Manifest:
     trees: tuple[TreeRecord, ...] = ()
     trees_made: str = ""
     told: str = ""
+    kept_heads: tuple[SourceHead, ...] = ()
     transitioned_at: datetime | None = None
     history: tuple[Transition, ...] = ()
 

@@ -9,11 +9,12 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from controller.api.reasons import Reason
 from controller.api.spec import MountSpec
-from controller.api.vocabulary import Component, Isolation, Phase, Security
+from controller.api.vocabulary import Component, DesiredState, Isolation, Phase, Security
 from controller.backends.errors import Absent, BackendError
 from controller.backends.protocol import Backend
 from controller.enginewatch import EngineWatch
@@ -53,6 +54,7 @@ from controller.reconcile.trees import Prepared
 from controller.reconcile.witnesses import Witnesses
 from controller.reconcile.work import Work
 from controller.workspace.archive import Archive
+from controller.workspace.heads import head_of
 from controller.workspace.instances import InstanceStore
 from controller.workspace.rundir import RunDirectories
 from controller.workspace.sources import Held, SourcePolicy, entangled
@@ -142,6 +144,7 @@ class Observer:
             process=self._probe(engine, live),
             inspection=self._inspection(record, backend),
             preparation=self._preparation(session, record, image, backend),
+            heads=_heads(session, record),
             run_directory_present=self._run_directories.present(uid),
             restores=self._restores(session, manifest),
             exit_action=self._exit_action(uid, process),
@@ -349,3 +352,18 @@ def _may_have_ended(
         c.state in LIVE or (c.started_at is not None and mark_of(c) != manifest.process)
         for c in backend.containers
     )
+
+
+def _heads(session: SessionObject | None, manifest: Manifest | None) -> dict[str, str]:
+    """Where the sources of trees stand: as a session becomes Kept, and as it is to be resumed."""
+    if manifest is None or manifest.recipe is None or session is None:
+        return {}
+    resuming = session.spec.desired in (None, DesiredState.RUNNING)
+    if manifest.phase is not Phase.KEEPING and not (manifest.phase is Phase.KEPT and resuming):
+        return {}
+    heads = {
+        mount.name: head_of(Path(mount.host_path))
+        for mount in manifest.recipe.mounts
+        if mount.isolation is not Isolation.SHARED
+    }
+    return {mount: head for mount, head in heads.items() if head is not None}
