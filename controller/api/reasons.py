@@ -242,7 +242,7 @@ EXPLANATIONS: Final[dict[Reason, Explanation]] = {
     ),
     Reason.HOST_DIVERGED: _why(
         "The repository on the host stands at another commit than when the session was kept.",
-        "Set spec.restore.acceptDivergence to that commit, or desiredState back to Kept.",
+        "Name that commit in spec.restore.acceptDivergence, or leave the session Kept.",
     ),
     Reason.NOT_YET_ASSESSED: _why("Unsaved work was not assessed and counts as Unknown.", _NOTHING),
     Reason.SOURCE_REFUSED: _why(

@@ -1,6 +1,8 @@
 """A session's own clone of a repository of the host, on the real engine (isolation Clone)."""
 
+import json
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -71,9 +73,9 @@ def test_work_in_a_clone_survives_and_blocks(host: Host) -> None:
     host.wait("s", "Running")
     tree = tree_of(host, "s")
     host.run_in("s", "echo work > /src/work")
+    git(source, "commit", "-q", "--allow-empty", "-m", "the host goes on")
     host.patch("s", desiredState="Kept")
     assert host.wait("s", "Kept")["work"]["state"] == "Dirty"
-    git(source, "commit", "-q", "--allow-empty", "-m", "the host goes on")
     host.patch("s", desiredState="Running")
     assert host.wait_run("s", 2)["restore"]["tier"] == 2
     host.shows("s", "cat /src/work", "work\n")
@@ -89,6 +91,32 @@ def test_work_in_a_clone_survives_and_blocks(host: Host) -> None:
     owned(tree)
     host.patch("s", title="look again")
     host.wait("s", "Purged")
+
+
+def test_a_source_that_moved_on_holds_the_resume(host: Host) -> None:
+    """Row J17: held with the evidence until a person names the very commit it moved on to."""
+    source = pushed_repository(host.sources / "repo")
+    host.apply("s", mounts=clone_of(source))
+    host.wait("s", "Running")
+    host.run_in("s", "echo work > /src/work")
+    host.patch("s", desiredState="Kept")
+    host.wait("s", "Kept")
+    git(source, "commit", "-q", "--allow-empty", "-m", "the host goes on")
+    host.patch("s", desiredState="Running", restore={"acceptDivergence": "0" * 40})
+    held = host.wait_condition("s", "Ready", "False", "HostDiverged")
+    assert "1 file" in held["message"]
+    assert str(source) in held["message"]
+    assert host.status("s")["phase"] == "Kept"
+    assert host.containers("s") == []
+    command = shlex.split(held["message"].partition("all the same: ")[2])
+    host.patch("s", **json.loads(command[command.index("-p") + 1])["spec"])
+    assert host.wait_run("s", 2)["restore"]["tier"] == 2
+    host.shows("s", "cat /src/work", "work\n")
+    host.patch("s", desiredState="Kept")
+    host.wait("s", "Kept")
+    source.rename(source.with_name("gone"))
+    host.patch("s", desiredState="Running")
+    host.wait_run("s", 3)
 
 
 @pytest.mark.parametrize("branch", ["topic", "other", "new"])
