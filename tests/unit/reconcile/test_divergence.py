@@ -89,3 +89,9 @@ def test_becoming_kept_notes_the_heads() -> None:
     assert answer.manifest is not None
     assert answer.manifest.phase is Phase.KEPT
     assert answer.manifest.kept_heads == (SourceHead(mount="src", commit=NEWER),)
+
+
+def test_what_is_accepted_for_one_source_leaves_the_others_known() -> None:
+    """A mount that stands where it stood is not held because another one moved."""
+    heads = (SourceHead(mount="src", commit=KNOWN), SourceHead(mount="lib", commit=KNOWN))
+    assert plan(kept({"src": KNOWN, "lib": NEWER}, NEWER, kept_heads=heads)).hold is None
