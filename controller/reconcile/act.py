@@ -342,6 +342,7 @@ _EFFECTS: Mapping[type[Any], Effect] = {
     actions.DeleteObject: lambda e, _a, _u, body, _m: e.delete_object(_need(body)),
     actions.PullImage: lambda e, a, _u, _b, _m: e._backend.pull(a.ref),
     actions.PrepareHome: lambda e, a, u, _b, _m: e._store.prepare_home(u, a.recipe.user),
+    actions.RemoveStaleLocks: lambda e, a, u, _b, _m: e._store.unlock_trees(u, a.trees),
     actions.WriteRunDirectory: lambda e, a, _u, _b, m: e.write_run_directory(a, _need(m)),
     actions.EnsureNetwork: lambda e, _a, _u, _b, m: e.ensure_network(_need(m)),
     actions.CreateAndStart: lambda e, a, _u, _b, m: e.create_and_start(a, _need(m)),

@@ -88,6 +88,13 @@ class StopContainer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveStaleLocks:
+    """Remove what a git that was cut off left in the session's own trees (case C23)."""
+
+    trees: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SetAsideContainer:
     """Rename a container that can not be started, so that a new run takes its name."""
 
@@ -171,6 +178,7 @@ Action = (
     | DeleteObject
     | PullImage
     | PrepareHome
+    | RemoveStaleLocks
     | WriteRunDirectory
     | EnsureNetwork
     | CreateAndStart

@@ -12,6 +12,7 @@ from controller.reconcile.actions import (
     Action,
     CreateAndStart,
     EnsureNetwork,
+    RemoveStaleLocks,
     SetAsideContainer,
     StartContainer,
     StopContainer,
@@ -43,6 +44,7 @@ from controller.reconcile.steps import (
     view,
     wait,
 )
+from controller.reconcile.trees import clones
 
 WRITABLE_LAYER = "the container's writable layer (packages and files outside home and mounts)"
 REFUSALS_BEFORE_RECREATE = 2
@@ -175,11 +177,18 @@ def _start(case: Case, manifest: Manifest, recipe: Recipe, present: ContainerFac
         manifest=replace(record, restore=restore),
         actions=(
             *remove_never_started(case),
+            *_unlock(recipe),
             WriteRunDirectory(run_id=record.run_id, recipe=recipe, resumed=True),
             StartContainer(container_id=present.container_id, run_id=record.run_id),
         ),
         again=True,
     )
+
+
+def _unlock(recipe: Recipe) -> tuple[Action, ...]:
+    """No process of the session lives here, so what locks its trees is held by nobody."""
+    trees = tuple(mount.name for mount in clones(recipe))
+    return (RemoveStaleLocks(trees=trees),) if trees else ()
 
 
 def _recreate(
@@ -213,6 +222,7 @@ def _recreate(
         actions=(
             *remove_never_started(case),
             *aside,
+            *_unlock(recipe),
             WriteRunDirectory(run_id=record.run_id, recipe=recipe, resumed=True),
             EnsureNetwork(),
             CreateAndStart(run_id=record.run_id, recipe=recipe, resumed=True),

@@ -8,10 +8,10 @@ little is read, so whatever lies there costs next to nothing and leads nowhere e
 import os
 import re
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
+
+from controller.workspace.opening import directory
 
 _PLAIN: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OBJECT: Final = re.compile(rb"[0-9a-f]{40}|[0-9a-f]{64}")
@@ -27,7 +27,7 @@ def head_of(source: Path) -> str | None:
     branch without commits, or the refs are not kept as files.
     """
     try:
-        with _directory(source / ".git") as git:
+        with directory(source / ".git") as git:
             return _commit(git)
     except OSError:
         return None
@@ -78,17 +78,3 @@ def _read(directory: int, name: bytes, most: int) -> bytes:
         if not stat.S_ISREG(facts.st_mode) or facts.st_size > most:
             return b""
         return stream.read(most)
-
-
-@contextmanager
-def _directory(path: Path) -> Iterator[int]:
-    """Open a directory by its absolute path, no part of which is a link."""
-    descriptor = os.open("/", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        for part in path.parts[1:]:
-            inner = os.open(part, os.O_RDONLY | os.O_DIRECTORY | _PLAIN, dir_fd=descriptor)
-            os.close(descriptor)
-            descriptor = inner
-        yield descriptor
-    finally:
-        os.close(descriptor)

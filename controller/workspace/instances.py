@@ -25,6 +25,7 @@ from controller.reconcile.case import ABSENT, ManifestAbsent
 from controller.reconcile.facts import Unknown
 from controller.reconcile.manifest import Manifest, ManifestCorrupt, from_json, to_json
 from controller.workspace.durable import sync_directory, write_durably
+from controller.workspace.locks import remove_stale_locks
 from controller.workspace.trees import remove_tree
 
 _MANIFEST: Final = "manifest.json"
@@ -180,6 +181,18 @@ class InstanceStore:
                 os.chown(top / name, int(owner), int(group or owner))
         except OSError as error:
             raise storage_fault(error, top) from error
+
+    def unlock_trees(self, uid: str, names: Iterable[str]) -> None:
+        """Remove the locks in a session's own trees, none of whose processes lives.
+
+        Raises StorageFault.
+        """
+        for name in names:
+            tree = self.tree(uid, name)
+            try:
+                remove_stale_locks(tree)
+            except OSError as error:
+                raise storage_fault(error, tree) from error
 
     def requests(self, uid: str) -> Path:
         """Return the directory that holds what an inspector is asked."""

@@ -19,6 +19,7 @@ from controller.reconcile.facts import (
 )
 from controller.reconcile.manifest import ProcessMark, RestoreRecord
 from controller.reconcile.plan import plan
+from controller.reconcile.recipe import make_recipe
 from controller.reconcile.restoring import REFUSALS_BEFORE_RECREATE, WRITABLE_LAYER
 from controller.reconcile.steps import Plan
 from tests.unit.reconcile.builders import (
@@ -99,6 +100,24 @@ def test_rung_2_recreates_what_is_absent_and_says_what_was_lost() -> None:
     assert (restore.tier, restore.lost) == (Rung.RECREATE, (WRITABLE_LAYER,))
     assert [rung.tier for rung in restore.skipped] == [Rung.START]
     assert restore.skipped[0].reason
+
+
+@pytest.mark.parametrize("rung", [Rung.START, Rung.RECREATE])
+def test_locks_of_its_own_trees_go_before_a_session_starts(rung: Rung) -> None:
+    """Case C23: while nothing of it lives, nobody holds them; a source of others is not touched."""
+    mounts = [
+        {"name": name, "mountPath": f"/{name}", "hostPath": f"/srv/{name}", "isolation": isolation}
+        for name, isolation in (("own", "Clone"), ("all", "Shared"))
+    ]
+    made = make_recipe(session(spec={"mounts": mounts}).spec, IMAGE)
+    if rung is Rung.START:
+        stopped = replace(EXITED, recipe_hash=made.hash)
+        answer = plan(restoring(stopped, record={"recipe": made}))
+    else:
+        answer = plan(restoring(record={"recipe": made, "process": None}))
+    assert answer.actions[0] == a.RemoveStaleLocks(trees=("own",))
+    assert answer.manifest is not None
+    assert answer.manifest.restore.tier is rung
 
 
 def test_rung_2_names_the_volumes_of_the_image_that_nothing_covers() -> None:

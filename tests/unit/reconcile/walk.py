@@ -200,6 +200,7 @@ _EFFECTS: dict[type[Any], Callable[[Case, Any], Case]] = {
     a.RecordDecision: _decided,
     a.PullImage: lambda given, _: replace(given, image=IMAGE),
     a.PrepareHome: lambda given, _: given,
+    a.RemoveStaleLocks: lambda given, _: given,
     a.WriteRunDirectory: lambda given, _: replace(given, run_directory_present=True),
     a.RemoveRunDirectory: lambda given, _: replace(given, run_directory_present=False),
     a.EnsureNetwork: lambda given, _: _network(given, present=True),
