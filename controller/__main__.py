@@ -103,6 +103,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         namespaces=tuple(options.namespace),
         all_namespaces=options.all_namespaces,
         allow_source=tuple(options.allow_source),
+        worktree_allowed=options.allow_worktree,
         baseline_allowed="baseline" in options.allow_security,
         inspector_image=options.inspector_image,
         metrics_port=options.metrics_port,
@@ -248,6 +249,11 @@ def _allowances(command: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         help="let sessions mount directories inside this one; repeatable (default: none)",
+    )
+    add(
+        "--allow-worktree",
+        action="store_true",
+        help="let sessions have worktrees, and so write to repositories inside --allow-source",
     )
     add(
         "--allow-security",

@@ -1,6 +1,7 @@
 """`sessionkeeper archive`: what deletions and automatic cleans put aside, and its way back."""
 
 import json
+import shlex
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,8 +10,10 @@ from typing import Any, TextIO
 from controller.api.vocabulary import DesiredState, WorkState
 from controller.apiserver import ApiConflict, ApiError, ApiServer
 from controller.capsule.evidence import printable
+from controller.reconcile.trees import TreeRecord
+from controller.workspace import registrations
 from controller.workspace.archive import Archive, Entry
-from controller.workspace.instances import StorageFault
+from controller.workspace.instances import TREES, StorageFault
 
 NOT_ASSESSED = "not assessed"
 
@@ -69,13 +72,28 @@ def purge(state_root: Path, name: str, discard: str, out: TextIO) -> int:
             f"      Look at it in {entry.path}, then let it go with --discard {needed}\n"
         )
         return 1
+    manifest = entry.manifest()
+    records = manifest.trees if manifest else ()
+    failed = registrations.forget(records, entry.path / TREES)
     try:
         archive.remove(entry)
     except StorageFault as error:
         out.write(f"FAIL  {error.message}\n")
         return 1
     out.write(f"ok    {entry.name} ({entry.session}) was removed\n")
+    out.writelines(f"      still registered: {printable(what)}\n" for what in failed)
+    out.writelines(
+        f"      its branch is still there; remove it with {printable(_removal(record))}\n"
+        for record in records
+        if record.scratch
+    )
     return 0
+
+
+def _removal(record: TreeRecord) -> str:
+    """Return the command that removes the branch that was made for a worktree."""
+    source = record.registration.partition("/.git/worktrees/")[0]
+    return shlex.join(["git", "-C", source, "branch", "-D", record.branch])
 
 
 def _approval(entry: Entry) -> str:

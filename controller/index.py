@@ -9,7 +9,7 @@ from controller.api.vocabulary import Isolation, Phase
 from controller.reconcile.facts import ContainerFacts
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.steps import LIVE
-from controller.workspace.sources import Held, is_writable
+from controller.workspace.sources import Held, is_writable, source_of
 
 QUIET = frozenset({Phase.KEPT, Phase.PURGED})
 _HELD = frozenset({Phase.EXITED, Phase.FAILED})
@@ -137,11 +137,11 @@ def _sources(manifest: Manifest) -> tuple[Held, ...]:
         Held(
             namespace=manifest.namespace,
             name=manifest.name,
-            path=mount.host_path,
+            path=source_of(mount),
             writable=is_writable(mount),
         )
         for mount in manifest.recipe.mounts
-        if mount.isolation is Isolation.SHARED
+        if mount.isolation is not Isolation.CLONE
     )
 
 

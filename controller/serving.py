@@ -332,7 +332,9 @@ def _source_policy(settings: Settings) -> SourcePolicy:
         forbidden.append(settings.docker_socket)
     if settings.kubeconfig is not None:
         forbidden.append(settings.kubeconfig)
-    return SourcePolicy(roots=settings.allow_source, forbidden=forbidden)
+    return SourcePolicy(
+        roots=settings.allow_source, forbidden=forbidden, worktrees=settings.worktree_allowed
+    )
 
 
 def _engine_watch(parts: Parts) -> EngineWatch:

@@ -36,6 +36,7 @@ class Settings:
     namespaces: tuple[str, ...] = ()
     all_namespaces: bool = False
     allow_source: tuple[Path, ...] = ()
+    worktree_allowed: bool = False
     baseline_allowed: bool = False
     inspector_image: str = DEFAULT_INSPECTOR_IMAGE
     metrics_port: int | None = None
@@ -91,7 +92,8 @@ class Settings:
     def allows(self) -> tuple[str, ...]:
         """What this host gives to sessions beyond the defaults, for `SessionHost.status.allows`."""
         sources = tuple(f"source={path}" for path in self.allow_source)
-        return (*sources, *(("security=Baseline",) if self.baseline_allowed else ()))
+        worktrees = ("isolation=Worktree",) if self.worktree_allowed else ()
+        return (*sources, *worktrees, *(("security=Baseline",) if self.baseline_allowed else ()))
 
 
 def _check_engine(address: str) -> None:

@@ -6,7 +6,7 @@ purge a session whose other fields are refused, so parsing never gives up.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final, TypeVar
@@ -102,13 +102,10 @@ def _unserved_mount(field: str, mount: Mapping[str, Any]) -> list[SpecFault]:
         if mount.get(source)
     ]
     isolation, branch = mount.get("isolation"), str(mount.get("branch") or "")
-    if isolation not in (Isolation.SHARED, Isolation.CLONE):
-        message = f"spec.{field}.isolation: this release does not serve {isolation} yet."
-        faults.append(
-            SpecFault(field=f"{field}.isolation", reason=Reason.NOT_YET_SERVED, message=message)
-        )
-    elif isolation == Isolation.CLONE and mount.get("readOnly"):
-        faults.append(_invalid(f"{field}.readOnly", "a Clone is there to be worked in."))
+    if isolation not in set(Isolation):
+        faults.append(_invalid(f"{field}.isolation", f"{isolation!r} is no isolation."))
+    elif isolation != Isolation.SHARED and mount.get("readOnly"):
+        faults.append(_invalid(f"{field}.readOnly", f"a {isolation} is there to be worked in."))
     elif isolation == Isolation.SHARED and branch:
         faults.append(_invalid(f"{field}.branch", "a Shared mount has no branch of its own."))
     elif branch and not _is_branch(branch):
@@ -161,6 +158,7 @@ def _layout_faults(raw: Mapping[str, Any]) -> list[SpecFault]:
             faults.append(_invalid(f"{field}.mountPath", message))
         taken[target] = f"mount {mount.get('name')!r}"
     faults += [fault for field, path in paths if (fault := _path_fault(field, path))]
+    faults += _repository_faults(raw.get("mounts") or (), taken)
     backend = raw.get("backend") or {}
     if ("docker" in backend) == ("kubernetes" in backend):
         faults.append(_invalid("backend", "exactly one of docker and kubernetes must be set."))
@@ -168,6 +166,34 @@ def _layout_faults(raw: Mapping[str, Any]) -> list[SpecFault]:
     if ("ref" in image) == ("build" in image):
         faults.append(_invalid("image", "exactly one of ref and build must be set."))
     return faults
+
+
+def _repository_faults(
+    mounts: Sequence[Mapping[str, Any]], taken: Iterable[str]
+) -> Iterator[SpecFault]:
+    """Yield worktrees whose repository meets a mount: in the session it is where the host has it.
+
+    Nor may the session write to all of it by another mount (ADR 0005).
+    """
+    writable = [
+        f"{mount.get('hostPath')}/"
+        for mount in mounts
+        if mount.get("isolation") == Isolation.SHARED and not mount.get("readOnly")
+    ]
+    for index, mount in enumerate(mounts):
+        git_dir = f"{mount.get('hostPath')}/.git/"
+        if mount.get("isolation") != Isolation.WORKTREE:
+            continue
+        for target in taken:
+            if git_dir.startswith(f"{target}/") or f"{target}/".startswith(git_dir):
+                message = (
+                    f"the session sees the repository of its Worktree at {git_dir[:-1]}, which "
+                    f"{target} would hide."
+                )
+                yield _invalid(f"mounts[{index}].mountPath", message)
+        if any(git_dir.startswith(source) for source in writable):
+            message = "another mount would let the session write to all of this repository."
+            yield _invalid(f"mounts[{index}].hostPath", message)
 
 
 def _meets_run_directory(target: str) -> bool:

@@ -83,6 +83,7 @@ class Reason(StrEnum):
     APPROVAL_MISSING = "ApprovalMissing"
     APPROVAL_STALE = "ApprovalStale"
     ARCHIVED = "Archived"
+    WORKTREE_STAYS = "WorktreeStays"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,6 +271,10 @@ EXPLANATIONS: Final[dict[Reason, Explanation]] = {
     Reason.APPROVAL_STALE: _why(
         "The work has changed since the approved evidence was seen.",
         "Look at status.work again and approve its present digest, or keep the session.",
+    ),
+    Reason.WORKTREE_STAYS: _why(
+        "A purged session's worktree could not be taken out of its source (an Event).",
+        "Look at the source with git worktree list, and remove there what is not wanted.",
     ),
     Reason.ARCHIVED: _why(
         "The session's directory was moved to the archive of its host.",

@@ -113,9 +113,10 @@ class Component(StrEnum):
     SENTINEL = "sentinel"
     INSPECTOR = "inspector"
     PREPARER = "preparer"
+    RELEASER = "releaser"
 
 
-JOBS = frozenset({Component.INSPECTOR, Component.PREPARER})
+JOBS = frozenset({Component.INSPECTOR, Component.PREPARER, Component.RELEASER})
 """The containers of ours that work for one session and are thrown away."""
 
 

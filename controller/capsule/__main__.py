@@ -1,4 +1,4 @@
-"""`python -I <the directory that holds this package> assess|prepare [request.json]`."""
+"""`python -I <the directory that holds this package> assess|prepare|release [request.json]`."""
 
 import json
 import sys
@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from controller.capsule.assess import assess
-from controller.capsule.prepare import orders_from_json, prepare
+from controller.capsule.prepare import orders_from_json, prepare, release
 from controller.capsule.request import BadRequest, from_json
 
-USAGE = "usage: capsule assess|prepare [REQUEST]; without a file it is read from standard input"
+USAGE = "usage: capsule assess|prepare|release [REQUEST]; without a file it reads standard input"
 COMMANDS: dict[str, Callable[[str], Any]] = {
     "assess": lambda text: assess(from_json(text)).to_json(),
     "prepare": lambda text: prepare(*orders_from_json(text)),
+    "release": lambda text: release(*orders_from_json(text)),
 }
 
 

@@ -187,7 +187,7 @@ class Assessment:
 
 def _mounted(tree: Tree) -> Repository:
     """A mount's repository must still be the one that was recorded; else it tells nothing."""
-    repository = at(tree.name, tree.path)
+    repository = at(tree.name, tree.path, registered=tree.registered)
     if (repository.git_dir, repository.common_dir) != (tree.git_dir, tree.common_dir):
         raise ProbeFailed(f"{tree.path} is no longer the tree of {tree.git_dir}, as it was made")
     return repository

@@ -1,60 +1,38 @@
-"""A session's own clone of a repository of the host, made in a throw-away container.
+"""A session's own trees of repositories of the host, made in a throw-away container.
 
-No git runs in the source but to list its refs and settings, and its objects are copied and never
-linked. The clone's origin is the source's real one, so that a push goes where a person's would.
+A clone's objects are copied and never linked, and its origin is the source's real one, so that a
+push goes where a person's would. A worktree is registered in its source, and is taken out again.
 """
 
 import json
 import os
-import stat
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit, urlunsplit
 
-from controller.capsule.configuration import read
+from controller.api.vocabulary import Isolation
+from controller.capsule import worktree
 from controller.capsule.git import Bounds, Git, ProbeFailed
 from controller.capsule.request import BadRequest
-from controller.capsule.trees import IN_PROGRESS
+from controller.capsule.source import (
+    HEADS,
+    ORIGIN,
+    Made,
+    Order,
+    Refusal,
+    at_rest,
+    origin_of,
+    refs_of,
+    repository,
+)
 
-HEADS: Final = "refs/heads/"
-ORIGIN: Final = "refs/remotes/origin/"
 _COPIED: Final = (ORIGIN, "refs/tags/")
 _SETTINGS: Final = {
     "core.logAllRefUpdates": "true",
     "user.email": "sessionkeeper@localhost",
     "user.name": "sessionkeeper",
 }
-
-
-class Refusal(Exception):
-    """The source can not be cloned as it is; the sentence says what its owner can do."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """One clone to make: from where, to where, and on which branch.
-
-    `branch` is the one that the spec names, else empty; `scratch` is made where it names none.
-    """
-
-    name: str
-    source: Path
-    tree: Path
-    branch: str
-    scratch: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
-    """A clone that was made: where it began, what its source held, and where its origin is."""
-
-    name: str
-    base: str
-    branch: str
-    origin: str
-    refs: Mapping[str, str] = field(default_factory=dict)
 
 
 def orders_from_json(text: str) -> tuple[tuple[Order, ...], float]:
@@ -68,6 +46,8 @@ def orders_from_json(text: str) -> tuple[tuple[Order, ...], float]:
                 tree=Path(order["tree"]),
                 branch=str(order.get("branch", "")),
                 scratch=str(order["scratch"]),
+                isolation=Isolation(order.get("isolation", Isolation.CLONE)),
+                host_tree=Path(order.get("hostTree", "/")),
             )
             for order in body["trees"]
         )
@@ -77,37 +57,42 @@ def orders_from_json(text: str) -> tuple[tuple[Order, ...], float]:
 
 
 def prepare(orders: Iterable[Order], seconds: float) -> dict[str, Any]:
-    """Make every clone; return them, or the first that can not be made and why."""
-    bounds, made = Bounds.of(seconds), []
+    """Make every tree; return them, or the first that can not be made and why."""
+    return _each(orders, seconds, _make)
+
+
+def release(orders: Iterable[Order], seconds: float) -> dict[str, Any]:
+    """Take every worktree out of its source; return what stays there and why, or what failed."""
+    return _each(orders, seconds, worktree.release)
+
+
+def _each(
+    orders: Iterable[Order], seconds: float, act: Callable[[Order, Bounds], Mapping[str, Any]]
+) -> dict[str, Any]:
+    bounds, done = Bounds.of(seconds), []
     for order in orders:
         try:
-            made.append(_clone(order, bounds))
+            done.append(act(order, bounds))
         except Refusal as refusal:
             return {"refused": {"name": order.name, "message": str(refusal)}}
-        except (ProbeFailed, OSError) as failure:
+        except (ProbeFailed, OSError, RecursionError) as failure:
             return {"failed": {"name": order.name, "message": str(failure)}}
-    return {
-        "trees": [
-            {
-                "name": m.name,
-                "base": m.base,
-                "branch": m.branch,
-                "origin": m.origin,
-                "refs": dict(m.refs),
-            }
-            for m in made
-        ]
-    }
+    return {"trees": done}
+
+
+def _make(order: Order, bounds: Bounds) -> dict[str, Any]:
+    make = worktree.make if order.isolation is Isolation.WORKTREE else _clone
+    return asdict(make(order, bounds))
 
 
 def _clone(order: Order, bounds: Bounds) -> Made:
-    source = Git(git_dir=_repository(order.source), tree=None, bounds=bounds)
-    _at_rest(source.git_dir)
-    refs = _refs(source)
+    source = Git(git_dir=repository(order.source), tree=None, bounds=bounds)
+    at_rest(source.git_dir)
+    refs = refs_of(source)
     base = source.text("rev-parse", "--quiet", "--verify", "HEAD^{commit}", silent_codes=(1,))
     if not base:
         raise Refusal(f"{order.source} has no commit to begin at; make one first.")
-    origin = _origin(source)
+    origin = origin_of(source)
     branch = order.branch or order.scratch
     begins = {HEADS + branch: refs.get(HEADS + branch) or refs.get(ORIGIN + branch) or base}
     copied = {ref: oid for ref, oid in refs.items() if ref.startswith(_COPIED)}
@@ -117,57 +102,6 @@ def _clone(order: Order, bounds: Bounds) -> Made:
     clone.text("reset", "--quiet", "--hard")
     kept = {ref: oid for ref, oid in {**copied, **begins}.items() if not ref.startswith(ORIGIN)}
     return Made(name=order.name, base=base, branch=branch, origin=origin, refs=kept)
-
-
-def _repository(source: Path) -> Path:
-    """The source must be the root of a repository with objects of its own (row J18)."""
-    marker = source / ".git"
-    try:
-        mode = marker.lstat().st_mode
-    except FileNotFoundError:
-        if all((source / name).exists() for name in ("HEAD", "objects", "refs")):
-            return source
-        message = f"{source} is not the root of a git repository."
-        raise Refusal(message) from None
-    if not stat.S_ISDIR(mode):
-        raise Refusal(f"{source} is a linked worktree or a submodule; name its main repository.")
-    return marker
-
-
-def _at_rest(git_dir: Path) -> None:
-    for name, what in IN_PROGRESS.items():
-        if os.path.lexists(git_dir / name):
-            raise Refusal(f"{what} is in progress in {git_dir}; finish or abort it first.")
-
-
-def _refs(source: Git) -> dict[str, str]:
-    command = ("for-each-ref", "--format=%(refname)%00%(objectname)%00%(symref)")
-    found = {}
-    for record in source.records(*command, separator=b"\n"):
-        ref, oid, symref = os.fsdecode(record).split("\0")
-        if not symref:
-            found[ref] = oid
-    return found
-
-
-def _origin(source: Git) -> str:
-    """Return the source's origin without credentials, empty where it has none (row J20)."""
-    for remote in read(source).remotes:
-        if remote.name == "origin" and remote.urls:
-            return without_credentials(remote.urls[0])
-    return ""
-
-
-def without_credentials(url: str) -> str:
-    """Return a URL without what a person logs in with; the name of an SSH account is no secret."""
-    if "://" not in url:
-        return url
-    parts = urlsplit(url)
-    account, at, host = parts.netloc.rpartition("@")
-    if not at:
-        return url
-    keep = account.partition(":")[0] + at if "ssh" in parts.scheme else ""
-    return urlunsplit(parts._replace(netloc=keep + host))
 
 
 def _empty(tree: Path, branch: str, bounds: Bounds) -> Git:

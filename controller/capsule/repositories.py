@@ -91,10 +91,11 @@ def _size(entry: "os.DirEntry[str]") -> int:
         return 0
 
 
-def at(name: str, tree: Path) -> Repository:
+def at(name: str, tree: Path, *, registered: Path | None = None) -> Repository:
     """Return the repository whose tree this directory is, by its `.git`.
 
-    Raises ProbeFailed where that is no repository, or none of this session's.
+    A linked worktree must be registered here, or where it is known to be `registered`. Raises
+    ProbeFailed where that is no repository, or none of this session's.
     """
     marker = tree / ".git"
     kind = _kind(marker)
@@ -110,7 +111,7 @@ def at(name: str, tree: Path) -> Repository:
         common_dir = _pointer(common, "", git_dir)
     _owned(git_dir, common_dir)
     if common_dir != git_dir:
-        _unmoved(git_dir, marker)
+        _unmoved(git_dir, marker, registered)
     return Repository(name=name, git_dir=git_dir, common_dir=common_dir, tree=tree)
 
 
@@ -126,9 +127,11 @@ def _owned(*directories: Path) -> None:
         raise ProbeFailed(f"{directories[0]} is no repository, so what it hides is not known")
 
 
-def _unmoved(git_dir: Path, marker: Path) -> None:
+def _unmoved(git_dir: Path, marker: Path, known: Path | None) -> None:
     """Refuse a linked worktree that was moved by hand: git takes it for gone (case C26)."""
     registered = _pointer(git_dir / "gitdir", "", git_dir)
+    if known is not None and registered == known / ".git":
+        return
     if os.path.realpath(registered) != os.path.realpath(marker):
         words = f"{marker.parent} was moved: it is registered at {registered.parent}"
         raise ProbeFailed(words)

@@ -34,7 +34,10 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
-    """One Clone or Worktree mount, with its repository as recorded at its creation."""
+    """One Clone or Worktree mount, with its repository as recorded at its creation.
+
+    `registered` is where a worktree's registration has its tree: on the host, by another path.
+    """
 
     name: str
     path: Path
@@ -42,6 +45,7 @@ class Tree:
     git_dir: Path
     common_dir: Path
     snapshot: Snapshot
+    registered: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +92,7 @@ def to_json(request: Request) -> str:
             "isolation": str(tree.isolation),
             "gitDir": str(tree.git_dir),
             "commonDir": str(tree.common_dir),
+            "registered": None if tree.registered is None else str(tree.registered),
             "snapshot": {
                 "base": tree.snapshot.base,
                 "refs": dict(tree.snapshot.refs),
@@ -112,7 +117,7 @@ def to_json(request: Request) -> str:
 
 
 def _tree(body: Mapping[str, Any]) -> Tree:
-    snapshot = body.get("snapshot", {})
+    snapshot, registered = body.get("snapshot", {}), body.get("registered")
     return Tree(
         name=str(body["name"]),
         path=Path(body["path"]),
@@ -126,4 +131,5 @@ def _tree(body: Mapping[str, Any]) -> Tree:
             worktrees=frozenset(snapshot.get("worktrees", ())),
             scratch=str(snapshot.get("scratch", "")),
         ),
+        registered=Path(registered) if registered else None,
     )

@@ -5,8 +5,9 @@ another took over, does nothing more (settled.md, *Leases and two controllers*).
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 from controller.api.names import (
@@ -28,17 +29,24 @@ from controller.reconcile.actions import Action
 from controller.reconcile.case import EffectFailed, FaultKind
 from controller.reconcile.containers import mounts_of, session_container
 from controller.reconcile.inventory import Inventory
-from controller.reconcile.jobcontainers import JobSettings, inspector, preparer, request_of
+from controller.reconcile.jobcontainers import (
+    JobSettings,
+    inspector,
+    preparer,
+    releaser,
+    request_of,
+)
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.session import session_object
 from controller.reconcile.steps import revived
-from controller.reconcile.trees import clones, order
+from controller.reconcile.trees import TreeRecord, order, own_trees, release_order
 from controller.reconcile.turns import Turns
 from controller.reconcile.witnesses import Witnesses
 from controller.reconcile.work import to_status
 from controller.sessions import SessionCache
+from controller.workspace import registrations
 from controller.workspace.archive import Archive
-from controller.workspace.instances import InstanceStore, StorageFault
+from controller.workspace.instances import TREES, InstanceStore, StorageFault
 from controller.workspace.rundir import AgentConfig, RunDirectories
 
 LOGGER = logging.getLogger(__name__)
@@ -229,7 +237,7 @@ class Effects:
             recipe,
             run_id=action.run_id,
             resumed=action.resumed,
-            mounts=mounts_of(recipe, manifest.uid, self._store, self._run_directories),
+            mounts=mounts_of(recipe, manifest, self._store, self._run_directories),
         )
         container_id = self._backend.create(container)
         self._checkpoint("between:CreateAndStart")
@@ -244,13 +252,27 @@ class Effects:
     def start_preparer(self, action: actions.StartPreparer, manifest: Manifest) -> None:
         """Clear what an earlier attempt has left, and have the session's trees made."""
         recipe, uid = action.recipe, manifest.uid
-        names = [mount.name for mount in clones(recipe)]
-        self._store.empty_trees(uid, names, recipe.user)
-        text = order(uid, manifest.name, recipe, self._jobs.seconds)
+        trees = {mount.name: str(self._store.tree(uid, mount.name)) for mount in own_trees(recipe)}
+        self._store.empty_trees(uid, trees, recipe.user)
+        text = order(uid, manifest.name, recipe, trees, self._jobs.seconds)
         self._store.write_request(uid, text)
         self._backend.start_job(
             preparer(
                 manifest, recipe, subject=action.subject, settings=self._jobs, store=self._store
+            )
+        )
+
+    def start_releaser(self, action: actions.StartReleaser, manifest: Manifest) -> None:
+        """Have the session's worktrees taken out of their sources."""
+        text = release_order(manifest.trees, action.recipe, self._jobs.seconds)
+        self._store.write_request(manifest.uid, text)
+        self._backend.start_job(
+            releaser(
+                manifest,
+                action.recipe,
+                subject=action.subject,
+                settings=self._jobs,
+                store=self._store,
             )
         )
 
@@ -259,7 +281,9 @@ class Effects:
         recipe = manifest.recipe
         if recipe is None:
             raise ValueError("a session without a recipe holds no work")
-        self._store.write_request(manifest.uid, request_of(manifest, recipe, self._jobs))
+        others = registrations.beside(manifest.trees)
+        request = request_of(manifest, recipe, others, settings=self._jobs, store=self._store)
+        self._store.write_request(manifest.uid, request)
         self._backend.start_job(
             inspector(
                 manifest, recipe, subject=action.subject, settings=self._jobs, store=self._store
@@ -289,6 +313,7 @@ class Effects:
         target = self._store.archive(uid, record)
         if target is None:
             return
+        _point(manifest.trees if manifest else (), target / TREES)
         event(LOGGER, logging.INFO, "session archived", uid=uid, entry=target.name)
         if body is not None:
             known = manifest.work if manifest else None
@@ -311,6 +336,12 @@ class Effects:
         archive.take_over(
             entry, revived(manifest, session, owner=self._store.owner, now=datetime.now(UTC))
         )
+        _point(manifest.trees, self._store.directory(session.uid) / TREES)
+
+
+def _point(records: Iterable[TreeRecord], trees: Path) -> None:
+    for failed in registrations.point(records, trees):
+        event(LOGGER, logging.WARNING, "a worktree's registration is out of date", what=failed)
 
 
 def _record(uid: str, body: Mapping[str, Any] | None, manifest: Manifest | None) -> dict[str, Any]:
@@ -325,7 +356,7 @@ def _record(uid: str, body: Mapping[str, Any] | None, manifest: Manifest | None)
     }
 
 
-_JOBS: Final = (actions.StartPreparer, actions.StartInspector)
+_JOBS: Final = (actions.StartPreparer, actions.StartReleaser, actions.StartInspector)
 Effect = Callable[[Effects, Any, str, Mapping[str, Any] | None, Manifest | None], None]
 
 
@@ -342,7 +373,7 @@ _EFFECTS: Mapping[type[Any], Effect] = {
     actions.DeleteObject: lambda e, _a, _u, body, _m: e.delete_object(_need(body)),
     actions.PullImage: lambda e, a, _u, _b, _m: e._backend.pull(a.ref),
     actions.PrepareHome: lambda e, a, u, _b, _m: e._store.prepare_home(u, a.recipe.user),
-    actions.RemoveStaleLocks: lambda e, a, u, _b, _m: e._store.unlock_trees(u, a.trees),
+    actions.RemoveStaleLocks: lambda e, a, _u, _b, m: e._store.unlock_trees(_need(m), a.trees),
     actions.WriteRunDirectory: lambda e, a, _u, _b, m: e.write_run_directory(a, _need(m)),
     actions.EnsureNetwork: lambda e, _a, _u, _b, m: e.ensure_network(_need(m)),
     actions.CreateAndStart: lambda e, a, _u, _b, m: e.create_and_start(a, _need(m)),
@@ -353,6 +384,7 @@ _EFFECTS: Mapping[type[Any], Effect] = {
     actions.RemoveNetwork: lambda e, _a, u, _b, _m: e._backend.remove_network(u),
     actions.RemoveRunDirectory: lambda e, _a, u, _b, _m: e._run_directories.remove(u),
     actions.StartPreparer: lambda e, a, _u, _b, m: e.start_preparer(a, _need(m)),
+    actions.StartReleaser: lambda e, a, _u, _b, m: e.start_releaser(a, _need(m)),
     actions.StartInspector: lambda e, a, _u, _b, m: e.start_inspector(a, _need(m)),
     actions.PinImage: lambda e, a, _u, _b, _m: e.pin_image(a),
     actions.RemoveInstance: lambda e, _a, u, _b, _m: e._store.remove(u),

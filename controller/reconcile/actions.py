@@ -127,6 +127,14 @@ class StartPreparer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StartReleaser:
+    """Have a throw-away container take the session's worktrees out of their sources."""
+
+    recipe: Recipe
+    subject: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StartInspector:
     """Have a throw-away container look at the session's work; `subject` names what is there."""
 
@@ -189,6 +197,7 @@ Action = (
     | RemoveNetwork
     | RemoveRunDirectory
     | StartPreparer
+    | StartReleaser
     | StartInspector
     | PinImage
     | RemoveInstance

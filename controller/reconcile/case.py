@@ -20,7 +20,7 @@ from controller.reconcile.facts import (
     Unknown,
 )
 from controller.reconcile.manifest import Manifest
-from controller.reconcile.trees import Prepared
+from controller.reconcile.trees import Prepared, Released
 from controller.reconcile.work import Work
 
 
@@ -179,6 +179,7 @@ class Case:
     process: ProcessVerdict | NotAsked = NOT_ASKED
     inspection: Work | Unknown | NotAsked = NOT_ASKED
     preparation: Prepared | Unknown | NotAsked = NOT_ASKED
+    release: Released | Unknown | NotAsked = NOT_ASKED
     heads: Mapping[str, str] = field(default_factory=dict)
     exit_action: ExitAction | None = None
     run_directory_present: bool = False

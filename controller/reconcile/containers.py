@@ -1,25 +1,33 @@
 """From a recipe to the container that one run is to have: values in, values out."""
 
+from collections.abc import Iterable
+from typing import Final
+
 from controller.api.spec import RUN_DIRECTORY
 from controller.api.vocabulary import Isolation, Security
 from controller.backends.protocol import BindMount, PublishedPort, SessionContainer
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.recipe import Recipe
-from controller.reconcile.trees import clones
+from controller.reconcile.trees import TreeRecord, own_trees, repository
 from controller.workspace.instances import InstanceStore
 from controller.workspace.rundir import RunDirectories
 
+# What git writes there for a worktree besides the worktree's own registration.
+WRITTEN_BY_WORKTREES: Final = ("logs", "objects", "refs")
+
 
 def mounts_of(
-    recipe: Recipe, uid: str, store: InstanceStore, run_directories: RunDirectories
+    recipe: Recipe, manifest: Manifest, store: InstanceStore, run_directories: RunDirectories
 ) -> tuple[BindMount, ...]:
     """Return every bind of a session: its home, its run directory, and what it asked for."""
+    uid = manifest.uid
     run = run_directories.path(uid)
     return (
         BindMount(source=str(store.home(uid)), target=recipe.home, read_only=False),
         BindMount(source=str(run / "in"), target=f"{RUN_DIRECTORY}/in", read_only=True),
         BindMount(source=str(run / "out"), target=f"{RUN_DIRECTORY}/out", read_only=False),
         *tree_mounts(recipe, uid, store, read_only=False),
+        *repository_mounts(recipe, manifest.trees, read_only=False),
         *(
             BindMount(source=m.host_path, target=m.mount_path, read_only=m.read_only)
             for m in recipe.mounts
@@ -36,8 +44,29 @@ def tree_mounts(
         BindMount(
             source=str(store.tree(uid, mount.name)), target=mount.mount_path, read_only=read_only
         )
-        for mount in clones(recipe)
+        for mount in own_trees(recipe)
     )
+
+
+def repository_mounts(
+    recipe: Recipe, records: Iterable[TreeRecord], *, read_only: bool
+) -> tuple[BindMount, ...]:
+    """Return the binds of the repositories that a session's worktrees are registered in.
+
+    They are where the host has them, since git notes absolute paths. A session writes objects,
+    refs and its own registration; whatever else a repository holds steers the git of its owner
+    (ADR 0005).
+    """
+    registered = {record.name: record.registration for record in records if record.registration}
+    binds = []
+    for mount in recipe.mounts:
+        if mount.name in registered:
+            git_dir = repository(mount)
+            binds.append(BindMount(source=git_dir, target=git_dir, read_only=True))
+            written = (*(f"{git_dir}/{n}" for n in WRITTEN_BY_WORKTREES), registered[mount.name])
+            if not read_only:
+                binds += [BindMount(source=p, target=p, read_only=False) for p in written]
+    return tuple(binds)
 
 
 def session_container(

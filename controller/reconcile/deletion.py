@@ -21,6 +21,7 @@ from controller.reconcile.case import ABSENT, Case, EffectFailed, FaultKind
 from controller.reconcile.facts import ContainerState, Unknown
 from controller.reconcile.freeing import free_runtime, live_stops
 from controller.reconcile.manifest import Manifest
+from controller.reconcile.releasing import release
 from controller.reconcile.steps import RECHECK, SETTLING, Plan, idle, on_backend
 
 _STUCK = frozenset({ContainerState.REMOVING, ContainerState.DEAD})
@@ -72,9 +73,15 @@ def _free(case: Case) -> Plan:
     if stops:
         return Plan(manifest=manifest, actions=stops, again=True, report=False)
     runtime = free_runtime(case)
+    last = _last_step(manifest)
+    going = isinstance(last, RemoveInstance) and not on_backend(case).containers
+    if manifest is not None and going:
+        releasing = release(case, manifest)
+        if releasing is not None:
+            return replace(releasing, report=False)
     if runtime:
         return Plan(manifest=manifest, actions=runtime, again=True, report=False)
-    return Plan(manifest=manifest, actions=(_last_step(manifest),), again=True, report=False)
+    return Plan(manifest=manifest, actions=(last,), again=True, report=False)
 
 
 def _refused(case: Case, failure: EffectFailed) -> Plan:

@@ -22,6 +22,7 @@ from controller.reconcile.actions import (
     RemoveRunDirectory,
     SayEvent,
     StartInspector,
+    StartReleaser,
     StopContainer,
 )
 from controller.reconcile.assessing import assess, gate
@@ -29,6 +30,7 @@ from controller.reconcile.case import Case
 from controller.reconcile.divergence import remember_heads
 from controller.reconcile.facts import ContainerState, ImageAbsent
 from controller.reconcile.manifest import Manifest
+from controller.reconcile.releasing import release
 from controller.reconcile.steps import (
     LIVE,
     SETTLING,
@@ -46,6 +48,7 @@ from controller.reconcile.steps import (
 )
 
 STUCK_AFTER = timedelta(minutes=2)
+_JOBS = frozenset({StartInspector.__name__, StartReleaser.__name__})
 
 
 def begin_keeping(
@@ -162,7 +165,7 @@ def _record_decision(case: Case, manifest: Manifest) -> Plan | None:
 def _settle(case: Case, manifest: Manifest) -> Plan | None:
     """Wait for what is under way: an effect that was refused, a removal in progress, a stop."""
     failure = case.failure
-    if failure is not None and failure.action != StartInspector.__name__:
+    if failure is not None and failure.action not in _JOBS:
         return _slowly(case, with_fault(manifest, failure.reason, failure.message))
     busy = [
         c
@@ -242,11 +245,17 @@ def plan_purging(case: Case, manifest: Manifest) -> Plan:
         return _take_back(case, manifest)
     if wanted is DesiredState.KEPT and not manifest.destroy_recorded:
         return begin_keeping(case, manifest, cause=Cause.OPERATOR_KEPT)
-    waiting = _settle(case, manifest) or assess(case, manifest) or _gated(case, manifest)
+    waiting = _settle(case, manifest)
+    if waiting is None and not manifest.trees_released:
+        waiting = assess(case, manifest) or _gated(case, manifest)
     if waiting is not None:
         return waiting
     if not manifest.destroy_recorded:
         return _record_destroy(case, manifest)
+    if not manifest.automatic and not on_backend(case).containers:
+        waiting = release(case, manifest)
+        if waiting is not None:
+            return waiting
     actions = free_runtime(case)
     if actions:
         return _acting(case, manifest, actions)

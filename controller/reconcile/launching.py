@@ -14,6 +14,7 @@ from controller.reconcile.actions import (
     PrepareHome,
     PullImage,
     StartPreparer,
+    StartReleaser,
     WriteRunDirectory,
 )
 from controller.reconcile.case import Case, EffectFailed, FaultKind
@@ -22,6 +23,7 @@ from controller.reconcile.freeing import begin_keeping, begin_purging
 from controller.reconcile.jobs import follow, job_of, removals
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.recipe import Recipe, make_recipe
+from controller.reconcile.releasing import release
 from controller.reconcile.steps import (
     LIVE,
     SETTLING,
@@ -40,7 +42,7 @@ from controller.reconcile.steps import (
     undo_launch,
     wait,
 )
-from controller.reconcile.trees import Prepared, clones, subject
+from controller.reconcile.trees import Prepared, own_trees, subject
 
 
 def plan_launch(case: Case, manifest: Manifest) -> Plan:
@@ -56,7 +58,7 @@ def plan_launch(case: Case, manifest: Manifest) -> Plan:
     refusal = _refusal(case)
     if refusal is not None:
         return _failed(case, manifest, refusal.reason, refusal.message)
-    if case.failure is not None:
+    if case.failure is not None and case.failure.action != StartReleaser.__name__:
         return _after_failure(case, manifest, case.failure)
     due = manifest.restore.next_attempt_at
     if due is not None and case.now < due and not _edited(case, manifest):
@@ -205,8 +207,11 @@ def _attempt(case: Case, manifest: Manifest) -> Plan:
 def _prepare(case: Case, manifest: Manifest, recipe: Recipe) -> Plan | None:
     """Have the session's own trees made before its first run; None once they are there."""
     wanted = subject(manifest.uid, recipe)
-    if not clones(recipe) or manifest.trees_made == wanted:
+    if not own_trees(recipe) or manifest.trees_made == wanted:
         return None
+    releasing = release(case, manifest)
+    if releasing is not None:
+        return releasing
     record = manifest
     if record.phase is not Phase.STARTING:
         record = move(case, manifest, Phase.STARTING, message="making its trees")
@@ -235,5 +240,5 @@ def _prepared(case: Case, manifest: Manifest, wanted: str) -> Plan:
         return Plan(manifest=manifest, wake_at=case.now + SETTLING)
     if answer.refused:
         return _failed(case, manifest, Reason.SOURCE_REFUSED, answer.refused)
-    record = replace(manifest, trees=answer.trees, trees_made=wanted)
+    record = replace(manifest, trees=answer.trees, trees_made=wanted, trees_released=False)
     return Plan(manifest=record, actions=removals(case), again=True)

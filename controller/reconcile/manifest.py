@@ -132,8 +132,9 @@ class Manifest:
     `destroy_recorded` that freeing or removing has been decided past recall, `released` that the
     object was deleted while something of it remained, `automatic` that a purge was decided at an
     exit, `discard` the digest of the work that its person then saw, `work` the last verdict on
-    unsaved work, `trees` the session's own trees as they were made, `trees_made` of what, and
-    `told` the digest of the evidence that an Event has told of.
+    unsaved work, `trees` the session's own trees as they were made, `trees_made` of what,
+    `trees_released` that its worktrees were taken out of their sources, and `told` the digest of
+    the evidence that an Event has told of.
     """
 
     uid: str
@@ -166,6 +167,7 @@ class Manifest:
     work: WorkRecord | None = None
     trees: tuple[TreeRecord, ...] = ()
     trees_made: str = ""
+    trees_released: bool = False
     told: str = ""
     kept_heads: tuple[SourceHead, ...] = ()
     transitioned_at: datetime | None = None

@@ -45,12 +45,12 @@ from controller.reconcile.facts import (
     Unknown,
 )
 from controller.reconcile.inventory import Inventory
-from controller.reconcile.jobcontainers import ended, inspected, prepared
+from controller.reconcile.jobcontainers import ended, inspected, prepared, released
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.recipe import make_recipe
 from controller.reconcile.session import session_object
 from controller.reconcile.steps import LIVE, mark_of
-from controller.reconcile.trees import Prepared
+from controller.reconcile.trees import Prepared, Released
 from controller.reconcile.witnesses import Witnesses
 from controller.reconcile.work import Work
 from controller.workspace.archive import Archive
@@ -144,6 +144,7 @@ class Observer:
             process=self._probe(engine, live),
             inspection=self._inspection(record, backend),
             preparation=self._preparation(session, record, image, backend),
+            release=self._release(record, backend),
             heads=_heads(session, record),
             run_directory_present=self._run_directories.present(uid),
             restores=self._restores(session, manifest),
@@ -218,7 +219,7 @@ class Observer:
             mounts, security = session.spec.mounts, session.spec.security
         elif manifest.phase is Phase.RESTORING and manifest.recipe is not None:
             recipe = manifest.recipe
-            mounts = tuple(m for m in recipe.mounts if m.isolation is Isolation.SHARED)
+            mounts = tuple(m for m in recipe.mounts if m.isolation is not Isolation.CLONE)
             security = recipe.security
         refused = self._sources.refusals(mounts)
         if mounts:
@@ -245,7 +246,7 @@ class Observer:
         known = self._verified.get(live.container_id)
         if known is not None and known[0] == live.started_at:
             return known[1]
-        mounts = mounts_of(manifest.recipe, manifest.uid, self._store, self._run_directories)
+        mounts = mounts_of(manifest.recipe, manifest, self._store, self._run_directories)
         try:
             verdict = self._backend.verify_mounts(live.container_id, mounts)
         except BackendError:
@@ -301,6 +302,17 @@ class Observer:
         except BackendError:
             return NOT_ASKED
 
+    def _release(
+        self, manifest: Manifest | None, backend: SessionOnBackend | Unknown
+    ) -> Released | Unknown | NotAsked:
+        if manifest is None or isinstance(backend, Unknown):
+            return NOT_ASKED
+        job = ended(backend, Component.RELEASER)
+        try:
+            return NOT_ASKED if job is None else released(self._backend, job)
+        except BackendError:
+            return NOT_ASKED
+
     def _preparation(
         self,
         session: SessionObject | None,
@@ -316,7 +328,7 @@ class Observer:
         if job is None:
             return NOT_ASKED
         try:
-            return prepared(self._backend, job, make_recipe(session.spec, image))
+            return prepared(self._backend, job, manifest.uid, make_recipe(session.spec, image))
         except BackendError:
             return NOT_ASKED
 

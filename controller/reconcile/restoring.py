@@ -44,7 +44,7 @@ from controller.reconcile.steps import (
     view,
     wait,
 )
-from controller.reconcile.trees import clones
+from controller.reconcile.trees import own_trees
 
 WRITABLE_LAYER = "the container's writable layer (packages and files outside home and mounts)"
 REFUSALS_BEFORE_RECREATE = 2
@@ -187,7 +187,7 @@ def _start(case: Case, manifest: Manifest, recipe: Recipe, present: ContainerFac
 
 def _unlock(recipe: Recipe) -> tuple[Action, ...]:
     """No process of the session lives here, so what locks its trees is held by nobody."""
-    trees = tuple(mount.name for mount in clones(recipe))
+    trees = tuple(mount.name for mount in own_trees(recipe))
     return (RemoveStaleLocks(trees=trees),) if trees else ()
 
 

@@ -3,7 +3,7 @@
     <state root>/host.json                  whose state root this is; without it nothing is believed
     <state root>/sessions/<uid>/manifest.json
     <state root>/sessions/<uid>/home/       mounted into the session
-    <state root>/sessions/<uid>/trees/      its own clones, each mounted into the session
+    <state root>/sessions/<uid>/trees/      its own trees, each mounted into the session
     <state root>/sessions/<uid>/requests/   what a preparer or inspector is asked
     <state root>/archive/<uid>[-n]/         what deletions moved here, with record.json
 
@@ -182,17 +182,18 @@ class InstanceStore:
         except OSError as error:
             raise storage_fault(error, top) from error
 
-    def unlock_trees(self, uid: str, names: Iterable[str]) -> None:
-        """Remove the locks in a session's own trees, none of whose processes lives.
+    def unlock_trees(self, manifest: Manifest, names: Iterable[str]) -> None:
+        """Remove the locks of a session's own trees, none of whose processes lives.
 
         Raises StorageFault.
         """
+        registered = {tree.name: tree.registration for tree in manifest.trees}
         for name in names:
-            tree = self.tree(uid, name)
+            git_dir = Path(registered.get(name) or self.tree(manifest.uid, name) / ".git")
             try:
-                remove_stale_locks(tree)
+                remove_stale_locks(git_dir)
             except OSError as error:
-                raise storage_fault(error, tree) from error
+                raise storage_fault(error, git_dir) from error
 
     def requests(self, uid: str) -> Path:
         """Return the directory that holds what an inspector is asked."""

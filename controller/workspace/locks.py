@@ -14,13 +14,13 @@ from controller.workspace.opening import directory
 LOCKS: Final = ("index.lock", "HEAD.lock", "config.lock", "packed-refs.lock", "shallow.lock")
 
 
-def remove_stale_locks(tree: Path) -> tuple[str, ...]:
+def remove_stale_locks(git_dir: Path) -> tuple[str, ...]:
     """Remove the locks of a tree that no process works in; return the names of those removed.
 
-    A tree whose `.git` is no directory has none. Raises OSError.
+    What is no directory has none. Raises OSError.
     """
     try:
-        with directory(tree / ".git") as git:
+        with directory(git_dir) as git:
             return tuple(name for name in LOCKS if _removed(git, name))
     except (FileNotFoundError, NotADirectoryError):
         return ()

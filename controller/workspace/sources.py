@@ -26,8 +26,14 @@ from controller.reconcile.case import HostRefusal
 class SourcePolicy:
     """What this host allows, resolved once at the start of the controller."""
 
-    def __init__(self, *, roots: Iterable[Path], forbidden: Iterable[Path]) -> None:
-        """Allow sources inside `roots`; `forbidden` are the state root, run root and sockets."""
+    def __init__(
+        self, *, roots: Iterable[Path], forbidden: Iterable[Path], worktrees: bool = False
+    ) -> None:
+        """Allow sources inside `roots`; `forbidden` are the state root, run root and sockets.
+
+        `worktrees` lets a session write to the repository of a source that it has a worktree of.
+        """
+        self._worktrees = worktrees
         self._roots = tuple(root.resolve() for root in roots)
         self._forbidden = tuple(path.resolve() for path in forbidden)
 
@@ -36,6 +42,8 @@ class SourcePolicy:
         refused = []
         for mount in mounts:
             answer = self._judge(mount.host_path)
+            if answer is None and mount.isolation is Isolation.WORKTREE:
+                answer = self._judge_repository(Path(mount.host_path) / ".git")
             if answer is not None:
                 reason, why = answer
                 message = f"Mount {mount.name!r} asks for {mount.host_path}: {why}"
@@ -45,6 +53,22 @@ class SourcePolicy:
                     )
                 )
         return tuple(refused)
+
+    def _judge_repository(self, git_dir: Path) -> tuple[Reason, str] | None:
+        if not self._worktrees:
+            return (
+                Reason.NOT_ALLOWED_BY_HOST,
+                "a Worktree writes to the repository itself, which this host does not allow; its "
+                "owner can allow it with --allow-worktree. Isolation Clone needs no such leave.",
+            )
+        inner = (git_dir / name for name in ("logs", "objects", "refs", "worktrees"))
+        checked = (git_dir, *(path for path in inner if os.path.lexists(path)))
+        if any(_not_a_plain_directory(path) is not None for path in checked):
+            return (
+                Reason.MOUNT_REFUSED,
+                "a Worktree needs the root of a repository with a .git directory of its own.",
+            )
+        return None
 
     def _judge(self, source: str) -> tuple[Reason, str] | None:
         if "\0" in source:
@@ -82,6 +106,11 @@ def is_writable(mount: MountSpec) -> bool:
     return mount.isolation is Isolation.SHARED and not mount.read_only
 
 
+def source_of(mount: MountSpec) -> str:
+    """Return the directory of the host that a session has of a mount at each of its starts."""
+    return f"{mount.host_path}/.git" if mount.isolation is Isolation.WORKTREE else mount.host_path
+
+
 def entangled(
     mounts: Iterable[MountSpec], others: Iterable[Held], *, namespace: str, first: bool
 ) -> tuple[HostRefusal, ...]:
@@ -109,7 +138,7 @@ def entangled(
 
 
 def _entanglement(mount: MountSpec, other: Held, namespace: str, *, first: bool) -> str | None:
-    path, theirs = PurePosixPath(mount.host_path), PurePosixPath(other.path)
+    path, theirs = PurePosixPath(source_of(mount)), PurePosixPath(other.path)
     if path == theirs:
         return None
     known = other.namespace == namespace

@@ -92,7 +92,7 @@ def _start_controller(made: Cluster) -> dict[str, Any]:
         sys.executable, "-m", _COMMAND, "run", "--host", _HOST, "--all-namespaces",
         "--kubeconfig", str(made.kubeconfig), "--docker-host", made.docker_host,
         "--state-root", str(made.work_dir / "state"), "--run-root", str(made.work_dir / "run"),
-        "--allow-security", "baseline",
+        "--allow-security", "baseline", "--allow-worktree",
         *(f"--allow-source={path}" for path in made.shared),
     ]  # fmt: skip
     with log.open("ab") as stream:

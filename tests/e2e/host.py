@@ -228,7 +228,9 @@ class Host:
             f"{LABEL_COMPONENT}=session",
         ]
         engine = self.engine()
-        return list(engine.containers.list(all=True, filters={"label": labels}))
+        return list(
+            engine.containers.list(all=True, filters={"label": labels}, ignore_removed=True)
+        )
 
     def container(self, name: str) -> Any:
         """The session's only container."""
@@ -249,7 +251,7 @@ class Host:
     def pins(self) -> list[Any]:
         """The image pins of this host's sessions; the inspector's image has one of its own."""
         labels = [f"{LABEL_OWNER}={self.owner}", f"{LABEL_COMPONENT}=pin"]
-        found = self.engine().containers.list(filters={"label": labels})
+        found = self.engine().containers.list(filters={"label": labels}, ignore_removed=True)
         inspector = self.engine().images.get(INSPECTOR_IMAGE).id
         return [pin for pin in found if pin.labels[LABEL_IMAGE] != inspector]
 

@@ -12,7 +12,9 @@ from tests.e2e.host import Host, eventually
 def containers_of(host: Host, uid: str) -> list[Any]:
     """The containers of one object, whatever its name."""
     label = [f"{LABEL_UID}={uid}", f"{LABEL_COMPONENT}=session"]
-    return list(host.engine().containers.list(all=True, filters={"label": label}))
+    return list(
+        host.engine().containers.list(all=True, filters={"label": label}, ignore_removed=True)
+    )
 
 
 def replaced(host: Host) -> tuple[str, str]:

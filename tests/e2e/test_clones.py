@@ -197,7 +197,9 @@ def test_a_controller_that_dies_while_trees_are_made(host: Host) -> None:
 def jobs(host: Host) -> list[Any]:
     """The preparers of this host's sessions, in any state."""
     labels = [f"sessionkeeper.io/owner={host.owner}", "sessionkeeper.io/component=preparer"]
-    found: list[Any] = host.engine().containers.list(all=True, filters={"label": labels})
+    found: list[Any] = host.engine().containers.list(
+        all=True, filters={"label": labels}, ignore_removed=True
+    )
     return found
 
 

@@ -199,7 +199,9 @@ def test_a_controller_that_dies_while_work_is_looked_at(host: Host) -> None:
 def inspectors(host: Host) -> list[Any]:
     """The inspectors of this host's sessions, in any state."""
     labels = [f"sessionkeeper.io/owner={host.owner}", "sessionkeeper.io/component=inspector"]
-    found: list[Any] = host.engine().containers.list(all=True, filters={"label": labels})
+    found: list[Any] = host.engine().containers.list(
+        all=True, filters={"label": labels}, ignore_removed=True
+    )
     return found
 
 

@@ -124,7 +124,8 @@ def test_what_is_not_served_yet_is_said_by_its_field(path: str) -> None:
     [
         (raw(env=[{"name": "A"}]), ("env[0]", INVALID)),
         (raw(env=[{"name": "A", "valueFrom": {"hostEnv": "A"}}]), ("env[0].valueFrom", LATER)),
-        (mount(isolation="Worktree"), ("mounts[0].isolation", LATER)),
+        (mount(isolation="Else"), ("mounts[0].isolation", INVALID)),
+        (mount(isolation="Worktree", readOnly=True), ("mounts[0].readOnly", INVALID)),
         (mount(isolation="Clone", readOnly=True), ("mounts[0].readOnly", INVALID)),
         *(
             (mount(isolation="Clone", branch=name), ("mounts[0].branch", INVALID))
@@ -148,7 +149,7 @@ def test_what_is_not_served_yet_is_said_by_its_field(path: str) -> None:
                 "a\x07",
             )
         ),
-        (mount(isolation=None), ("mounts[0].isolation", LATER)),
+        (mount(isolation=None), ("mounts[0].isolation", INVALID)),
         (mount(branch="b"), ("mounts[0].branch", INVALID)),
         (mount(git={"url": "u"}, hostPath=None), ("mounts[0].git", LATER)),
         (
@@ -300,3 +301,31 @@ def test_every_spec_that_is_served_has_a_record_that_can_be_read_back() -> None:
     assert spec.faults == ()
     record = replace(manifest(), recipe=make_recipe(spec, IMAGE))
     assert len(to_json(record)) < LARGEST
+
+
+def worktree(*others: dict[str, Any], **fields: Any) -> list[tuple[str, Reason]]:
+    """What is wrong with a worktree beside other mounts."""
+    base = {"name": "w", "mountPath": "/w", "hostPath": "/srv/r", "isolation": "Worktree"}
+    return faults(raw(mounts=[{**base, **fields}, *others]))
+
+
+def shared(path: str, *, at: str = "/other", read_only: bool = False) -> dict[str, Any]:
+    """A directory of the host itself."""
+    fields = {"name": "o", "mountPath": at, "hostPath": path, "isolation": "Shared"}
+    return {**fields, "readOnly": read_only}
+
+
+@pytest.mark.parametrize("source", ["/srv", "/srv/r"])
+def test_a_worktrees_repository_is_given_by_no_other_mount(source: str) -> None:
+    """ADR 0005: the session would write to all of it."""
+    assert worktree(shared(source)) == [("mounts[0].hostPath", INVALID)]
+    assert worktree(shared(source, read_only=True)) == []
+    assert worktree(shared("/srv/r2")) == []
+
+
+@pytest.mark.parametrize("place", ["/srv", "/srv/r", "/srv/r/.git", "/srv/r/.git/refs"])
+def test_a_worktrees_repository_is_hidden_by_no_mount(place: str) -> None:
+    """The session sees it where the host has it."""
+    assert worktree(mountPath=place) == [("mounts[0].mountPath", INVALID)]
+    assert worktree(shared("/else", at=place)) == [("mounts[0].mountPath", INVALID)]
+    assert worktree(mountPath="/srv/r2") == []

@@ -9,8 +9,9 @@ import pytest
 
 from controller.api.vocabulary import Isolation, WorkState
 from controller.capsule.assess import assess
-from controller.capsule.prepare import Order, orders_from_json, prepare, without_credentials
+from controller.capsule.prepare import orders_from_json, prepare
 from controller.capsule.request import BadRequest, Request, Snapshot, Tree
+from controller.capsule.source import Order, without_credentials
 from tests.e2e.work import git, pushed_repository
 
 URL = "https://person:token@git.invalid/o.git"

@@ -28,7 +28,15 @@ MOUNT = {"name": "src", "mountPath": "/src", "hostPath": "/srv/src", "isolation"
 CLONING = session(spec={"mounts": [MOUNT]})
 RECIPE = make_recipe(CLONING.spec, IMAGE)
 TREE = TreeRecord(name="src", base="b", branch="session/s", origin="o", refs=(("r", "1"),))
-PRINTED = {"name": "src", "base": "b", "branch": "session/s", "origin": "o", "refs": {"r": "1"}}
+PRINTED = {
+    "name": "src",
+    "base": "b",
+    "branch": "session/s",
+    "origin": "o",
+    "refs": {"r": "1"},
+    "stashes": [],
+    "scratch": "",
+}
 WANTED = subject(UID, RECIPE)
 
 
@@ -144,12 +152,14 @@ def test_a_launch_that_is_given_up_leaves_no_preparer(wish: DesiredState) -> Non
 
 def test_an_order_names_what_the_container_sees() -> None:
     """Sources by their place in the preparer, trees by theirs in the session."""
-    asked = json.loads(order(UID, "s", RECIPE, 60.0))
+    asked = json.loads(order(UID, "s", RECIPE, {"src": "/state/src"}, 60.0))
     assert asked["trees"] == [
         {
             "name": "src",
+            "isolation": "Clone",
             "source": "/run/sessionkeeper/source/src",
             "tree": "/src",
+            "hostTree": "/state/src",
             "branch": "",
             "scratch": f"session/s-{UID[:8]}",
         }
@@ -158,9 +168,9 @@ def test_an_order_names_what_the_container_sees() -> None:
 
 def test_an_answer_is_read() -> None:
     """And a refusal names the source as its owner knows it."""
-    assert read(json.dumps({"trees": [PRINTED]}).encode(), RECIPE) == Prepared(trees=(TREE,))
+    assert read(json.dumps({"trees": [PRINTED]}).encode(), UID, RECIPE) == Prepared(trees=(TREE,))
     words = {"name": "src", "message": "/run/sessionkeeper/source/src is no repository."}
-    refused = read(json.dumps({"refused": words}).encode(), RECIPE)
+    refused = read(json.dumps({"refused": words}).encode(), UID, RECIPE)
     assert refused.refused == "Mount 'src': /srv/src is no repository."
 
 
@@ -179,4 +189,4 @@ def test_an_answer_is_read() -> None:
 def test_what_is_no_answer_is_none(printed: bytes) -> None:
     """A half-made tree is never started in."""
     with pytest.raises(NotPrepared):
-        read(printed, RECIPE)
+        read(printed, UID, RECIPE)

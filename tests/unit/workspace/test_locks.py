@@ -21,9 +21,9 @@ def test_each_lock_goes(tree: Path) -> None:
     """All that git writes beside the file it replaces."""
     for name in LOCKS:
         (tree / ".git" / name).touch()
-    assert remove_stale_locks(tree) == LOCKS
+    assert remove_stale_locks(tree / ".git") == LOCKS
     assert sorted(p.name for p in (tree / ".git").iterdir()) == ["index", "refs"]
-    assert remove_stale_locks(tree) == ()
+    assert remove_stale_locks(tree / ".git") == ()
 
 
 def test_what_is_no_lock_of_git_stays(tree: Path) -> None:
@@ -34,7 +34,7 @@ def test_what_is_no_lock_of_git_stays(tree: Path) -> None:
     os.mkfifo(tree / ".git/HEAD.lock")
     (tree / ".git/config.lock").symlink_to(tree / ".git/index")
     before = sorted(tree.rglob("*"))
-    assert remove_stale_locks(tree) == ()
+    assert remove_stale_locks(tree / ".git") == ()
     assert sorted(tree.rglob("*")) == before
 
 
@@ -45,10 +45,10 @@ def test_no_link_leads_elsewhere(tree: Path, linked: str) -> None:
     (tree / ".git/index.lock").touch()
     place.rename(elsewhere)
     place.symlink_to(elsewhere)
-    assert remove_stale_locks(tree) == ()
+    assert remove_stale_locks(tree / ".git") == ()
     assert (tree / ".git/index.lock").exists()
 
 
 def test_a_tree_without_a_repository_has_none(tmp_path: Path) -> None:
     """Whatever became of it is told by the assessment."""
-    assert remove_stale_locks(tmp_path.resolve() / "gone") == ()
+    assert remove_stale_locks(tmp_path.resolve() / "gone/.git") == ()

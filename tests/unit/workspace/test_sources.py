@@ -138,3 +138,46 @@ def test_another_namespace_is_not_told_of(path: str) -> None:
     assert "a session of another namespace" in refusal.message
     for word in ("secret", "session other", "/src/a that"):
         assert word not in refusal.message
+
+
+def a_worktree(source: Path) -> MountSpec:
+    """A worktree of a repository."""
+    return replace(mount(source), isolation=Isolation.WORKTREE)
+
+
+def test_a_worktree_needs_the_leave_of_the_hosts_owner(tmp_path: Path) -> None:
+    """Law 17: closed by default, whatever sources are allowed."""
+    source = tmp_path / "repo"
+    (source / ".git").mkdir(parents=True)
+    (refusal,) = SourcePolicy(roots=[tmp_path], forbidden=[]).refusals([a_worktree(source)])
+    assert refusal.reason is Reason.NOT_ALLOWED_BY_HOST
+    assert "--allow-worktree" in refusal.message
+    allowed = SourcePolicy(roots=[tmp_path], forbidden=[], worktrees=True)
+    assert allowed.refusals([a_worktree(source)]) == ()
+    (refusal,) = allowed.refusals([a_worktree(tmp_path)])
+    assert refusal.reason is Reason.MOUNT_REFUSED
+
+
+@pytest.mark.parametrize("name", ["", "objects", "refs", "logs", "worktrees"])
+def test_no_link_stands_for_a_part_of_a_repository(tmp_path: Path, name: str) -> None:
+    """The engine would mount what it leads to."""
+    source = tmp_path / "repo"
+    for part in ("objects", "refs", "logs", "worktrees"):
+        (source / ".git" / part).mkdir(parents=True)
+    place = source / ".git" / name
+    place.rename(tmp_path / "elsewhere")
+    place.symlink_to(tmp_path / "elsewhere")
+    policy = SourcePolicy(roots=[tmp_path], forbidden=[], worktrees=True)
+    (refusal,) = policy.refusals([a_worktree(source)])
+    assert refusal.reason is Reason.MOUNT_REFUSED
+
+
+def test_nobody_else_writes_to_a_worktrees_repository() -> None:
+    """Another session that could put links into it is refused, or keeps it from starting."""
+    ours = replace(asked("/src/repo"), isolation=Isolation.WORKTREE)
+    (refusal,) = entangled([ours], [held("/src/repo")], namespace="ns", first=False)
+    assert refusal.reason is Reason.MOUNT_REFUSED
+    theirs = held("/src/repo/.git", writable=False)
+    (refusal,) = entangled([asked("/src/repo")], [theirs], namespace="ns", first=True)
+    assert refusal.reason is Reason.MOUNT_REFUSED
+    assert entangled([ours], [theirs], namespace="ns", first=True) == ()

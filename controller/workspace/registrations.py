@@ -1,0 +1,98 @@
+"""The registrations of worktrees in the repositories of the host, kept true as trees move (law 13).
+
+They are read and written as files, never by git, and no link is followed (law 14). The session
+could write to its own registration; to the directory that holds all of them it could not.
+"""
+
+import os
+import stat
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from controller.reconcile.trees import TreeRecord
+from controller.workspace.opening import directory
+from controller.workspace.trees import remove_tree
+
+LOCK_WORDS: Final = "a session of sessionkeeper works here"
+
+
+def beside(records: Iterable[TreeRecord]) -> dict[str, frozenset[str]]:
+    """Return, by mount, the worktrees that are registered in its source beside the session's own.
+
+    A source that can not be read has none.
+    """
+    registered = [record for record in records if record.registration]
+    own = {record.registration for record in registered}
+    found = {}
+    for record in registered:
+        top = Path(record.registration).parent
+        try:
+            with directory(top) as descriptor:
+                names = os.listdir(descriptor)
+        except OSError:
+            names = []
+        found[record.name] = frozenset(name for name in names if str(top / name) not in own)
+    return found
+
+
+def point(records: Iterable[TreeRecord], trees: Path) -> tuple[str, ...]:
+    """Have each registration say that its tree lies in `trees`, and be locked.
+
+    Returns those that could not be written, which keeps nothing from its place: a registration is
+    missed by the git of its source's owner, and never by a session.
+    """
+    failed = []
+    for record in records:
+        if record.registration:
+            try:
+                with directory(Path(record.registration)) as registration:
+                    _write(registration, "gitdir", f"{trees / record.name}/.git\n")
+                    _write(registration, "locked", f"{LOCK_WORDS}\n")
+            except OSError as error:
+                failed.append(f"{record.registration} ({error.strerror})")
+    return tuple(failed)
+
+
+def _write(registration: int, name: str, text: str) -> None:
+    """Replace a file of a registration; it stays its owner's, whose git writes it too."""
+    new = f".{name}.new"
+    if os.path.lexists(f"/proc/self/fd/{registration}/{new}"):
+        os.unlink(new, dir_fd=registration)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(new, flags, 0o644, dir_fd=registration)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(text)
+        owner = os.fstat(registration)
+        os.fchown(descriptor, owner.st_uid, owner.st_gid)
+        stream.flush()
+        os.fsync(descriptor)
+    os.rename(new, name, src_dir_fd=registration, dst_dir_fd=registration)
+
+
+def forget(records: Iterable[TreeRecord], trees: Path) -> tuple[str, ...]:
+    """Remove the registrations of trees that lay in `trees`; return those that could not be.
+
+    One that tells of another tree by now is not removed.
+    """
+    failed = []
+    for record in records:
+        if record.registration:
+            try:
+                _forget(Path(record.registration), f"{trees / record.name}/.git")
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                failed.append(f"{record.registration} ({error.strerror})")
+    return tuple(failed)
+
+
+def _forget(registration: Path, told: str) -> None:
+    with directory(registration) as descriptor:
+        named = os.open("gitdir", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=descriptor)
+        with os.fdopen(named, "rb") as stream:
+            if not stat.S_ISREG(os.fstat(named).st_mode):
+                return
+            if os.fsdecode(stream.read(4096)).strip() != told:
+                return
+    remove_tree(registration)

@@ -1,0 +1,122 @@
+"""A purge takes worktrees out of their sources, once nothing else is left and at no price."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from controller.api.reasons import Reason
+from controller.api.vocabulary import Component, DesiredState, Phase
+from controller.reconcile import actions as a
+from controller.reconcile.case import Case, EffectFailed, FaultKind
+from controller.reconcile.facts import ContainerState, SessionOnBackend, Unknown
+from controller.reconcile.manifest import Manifest
+from controller.reconcile.plan import plan
+from controller.reconcile.trees import Released, TreeRecord, release_order
+from tests.unit.reconcile.builders import NOW, assessed, case, container, manifest, session
+
+TREE = TreeRecord(
+    name="t",
+    base="b",
+    branch="session/s",
+    origin="",
+    refs=(),
+    registration="/srv/r/.git/worktrees/t-u",
+    scratch="refs/heads/session/s",
+)
+EMPTY = SessionOnBackend(containers=(), network_present=False)
+MOUNT = {"name": "t", "mountPath": "/t", "hostPath": "/srv/r", "isolation": "Worktree"}
+
+
+def purging(backend: SessionOnBackend = EMPTY, **fields: Any) -> Case:
+    """A purge past recall, whose work is assessed, of a session with a worktree."""
+    record = manifest(Phase.PURGING, destroy_recorded=True, desired=DesiredState.PURGED)
+    given = case(manifest=record, session=session(DesiredState.PURGED), backend=backend)
+    known = assessed(given)
+    assert isinstance(known.manifest, Manifest)
+    return replace(known, manifest=replace(known.manifest, trees=(TREE,), **fields))
+
+
+def releaser(given: Case, **fields: Any) -> Case:
+    """The case in which a releaser of what is wanted is there."""
+    (start,) = plan(given).actions
+    assert isinstance(start, a.StartReleaser)
+    base = container(
+        ContainerState.EXITED,
+        container_id="r1",
+        component=Component.RELEASER,
+        recipe_hash=start.subject,
+        started_at=NOW,
+    )
+    return replace(given, backend=replace(EMPTY, jobs=(replace(base, **fields),)))
+
+
+def kinds(given: Case) -> list[type[Any]]:
+    """What is done next."""
+    return [type(action) for action in plan(given).actions]
+
+
+def test_a_releaser_comes_after_the_last_container() -> None:
+    """Until then the work in it can still be seen by its branch."""
+    there = replace(EMPTY, containers=(container(ContainerState.EXITED),))
+    assert a.StartReleaser not in kinds(purging(there))
+    assert kinds(purging()) == [a.StartReleaser]
+
+
+def test_a_running_releaser_is_waited_for() -> None:
+    """And not removed with the jobs that are left."""
+    answer = plan(releaser(purging(), state=ContainerState.RUNNING))
+    assert answer.actions == ()
+    assert answer.wake_at is not None
+
+
+def test_a_release_is_recorded_before_the_directory_goes() -> None:
+    """The next pass does not ask for it again, nor for a verdict on what is not there any more."""
+    answer = plan(replace(releaser(purging()), release=Released()))
+    assert answer.manifest is not None
+    assert answer.manifest.trees_released
+    assert [type(action) for action in answer.actions] == [a.RemoveContainer]
+    assert kinds(purging(trees_released=True)) == [a.RemoveInstance]
+    assert kinds(purging(trees_released=True, work=None)) == [a.RemoveInstance]
+
+
+@pytest.mark.parametrize(
+    "answer", [Released(stays=("t: in use",)), Unknown(reason=Reason.TIMEOUT, message="t: in use")]
+)
+def test_what_stays_is_told_and_holds_nothing_up(answer: Released | Unknown) -> None:
+    """An Event names the registration; the purge goes on."""
+    told, *rest = plan(replace(releaser(purging()), release=answer)).actions
+    assert isinstance(told, a.SayEvent)
+    assert told.reason is Reason.WORKTREE_STAYS
+    assert "t: in use" in told.message
+    assert TREE.registration in told.message
+    assert [type(action) for action in rest] == [a.RemoveContainer]
+
+
+@pytest.mark.parametrize("kind", FaultKind)
+def test_a_releaser_that_can_not_start_holds_nothing_up(kind: FaultKind) -> None:
+    """Its source may be gone for good; a lost race is tried again."""
+    failure = EffectFailed(
+        action="StartReleaser", kind=kind, reason=Reason.MOUNT_REFUSED, message="no source"
+    )
+    answer = plan(replace(purging(), failure=failure))
+    assert answer.manifest is not None
+    assert answer.manifest.trees_released is (kind is not FaultKind.RACE)
+
+
+def test_an_archived_worktree_stays_registered() -> None:
+    """Law 13: an automatic clean moves it whole."""
+    assert kinds(purging(automatic=True)) == [a.ArchiveInstance]
+
+
+def test_an_order_names_what_was_recorded() -> None:
+    """A session that came back from the archive has another UID than its registration tells."""
+    recipe = manifest(Phase.RUNNING).recipe
+    assert recipe is not None
+    spec = session(spec={"mounts": [MOUNT]}).spec
+    asked = release_order((TREE,), replace(recipe, mounts=spec.mounts), 60.0)
+    assert '"tree": "/run/sessionkeeper/tree/t-u"' in asked
+    assert '"scratch": "session/s"' in asked
+    assert '"branch": ""' in asked
+    named = replace(TREE, branch="topic", scratch="")
+    assert '"branch": "topic"' in release_order((named,), replace(recipe, mounts=spec.mounts), 60.0)
