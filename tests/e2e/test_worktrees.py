@@ -125,11 +125,14 @@ def test_what_steers_the_hosts_git_is_read_only(host: Host, source: Path, comman
 
 
 def test_a_kept_worktree_comes_back_without_its_stale_lock(host: Host, source: Path) -> None:
-    """Rung 2 into the tree as it was; a lock that a cut-off git left is nobody's (case C23)."""
-    begin(host, source)
+    """Rung 2 into the tree as it was, whatever was pruned meanwhile; and case C23."""
+    tree = begin(host, source)
     host.run_in("s", "echo work > /src/work")
     host.patch("s", desiredState="Kept")
     assert host.wait("s", "Kept")["work"]["state"] == "Dirty"
+    away = tree.rename(tree.with_name("away"))
+    git(source, "worktree", "prune", "--expire=now")
+    away.rename(tree)
     assert len(registrations(source)) == 1
     lock = source / ".git/worktrees" / registrations(source)[0] / "index.lock"
     lock.touch()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from controller.workspace import trees
 from controller.workspace.trees import remove_tree
 
 
@@ -58,3 +59,29 @@ def test_nothing_there_is_said(tmp_path: Path) -> None:
     """The caller decides what absence means."""
     with pytest.raises(FileNotFoundError):
         remove_tree(tmp_path / "none")
+
+
+def test_a_link_swapped_in_meanwhile_leads_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Law 14: a directory that is a link by the time it is opened is not gone into."""
+    kept, home = tmp_path / "kept", tmp_path / "home"
+    for directory in (kept, home / "d"):
+        directory.mkdir(parents=True)
+        (directory / "file").write_text("x")
+    really = trees._unlinked
+
+    def swapping(name: str, directory: int) -> bool:
+        gone = really(name, directory)
+        if not gone:
+            (home / name).rename(tmp_path / "aside")
+            (home / name).symlink_to(kept)
+        return gone
+
+    monkeypatch.setattr(trees, "_unlinked", swapping)
+    with pytest.raises(NotADirectoryError):
+        remove_tree(home)
+    assert (kept / "file").read_text() == "x"
+    monkeypatch.undo()
+    remove_tree(home)
+    assert (kept / "file").read_text() == "x"
