@@ -10,7 +10,7 @@ from typing import Any, TextIO
 from controller.api.vocabulary import DesiredState, WorkState
 from controller.apiserver import ApiConflict, ApiError, ApiServer
 from controller.capsule.evidence import printable
-from controller.reconcile.trees import TreeRecord
+from controller.reconcile.trees import TreeRecord, registered
 from controller.workspace import registrations
 from controller.workspace.archive import Archive, Entry
 from controller.workspace.instances import TREES, StorageFault
@@ -74,7 +74,7 @@ def purge(state_root: Path, name: str, discard: str, out: TextIO) -> int:
         return 1
     manifest = entry.manifest()
     records = manifest.trees if manifest else ()
-    failed = registrations.forget(records, entry.path / TREES)
+    failed = registrations.forget(registered(records), entry.path / TREES)
     try:
         archive.remove(entry)
     except StorageFault as error:

@@ -19,6 +19,7 @@ from controller.api.names import (
     label_value,
 )
 from controller.api.reasons import Reason
+from controller.api.vocabulary import Isolation
 from controller.apiserver import ApiAbsent, ApiConflict, ApiRefused, ApiServer
 from controller.backends.errors import Absent, BackendUnreachable, Conflict, Refused
 from controller.backends.protocol import Backend
@@ -39,7 +40,14 @@ from controller.reconcile.jobcontainers import (
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.session import session_object
 from controller.reconcile.steps import revived
-from controller.reconcile.trees import TreeRecord, order, own_trees, release_order
+from controller.reconcile.trees import (
+    TreeRecord,
+    order,
+    own_trees,
+    registered,
+    registration,
+    release_order,
+)
 from controller.reconcile.turns import Turns
 from controller.reconcile.witnesses import Witnesses
 from controller.reconcile.work import to_status
@@ -324,6 +332,16 @@ class Effects:
             )
             self._events.say(body, Reason.ARCHIVED, message, warning=False)
 
+    def remove_instance(
+        self, uid: str, body: Mapping[str, Any] | None, manifest: Manifest | None
+    ) -> None:
+        """Remove the directory, and registrations of trees that were never recorded as made."""
+        mounts = session_object(body).spec.mounts if body is not None else ()
+        begun = {m.name: registration(m, uid) for m in mounts if m.isolation is Isolation.WORKTREE}
+        known = registered(manifest.trees) if manifest else {}
+        registrations.forget({**begun, **known}, self._store.directory(uid) / TREES)
+        self._store.remove(uid)
+
     def take_over(self, action: actions.TakeOver, body: Mapping[str, Any]) -> None:
         """Make an archived instance this session's own, kept as it was."""
         archive = Archive(self._store.root)
@@ -387,7 +405,7 @@ _EFFECTS: Mapping[type[Any], Effect] = {
     actions.StartReleaser: lambda e, a, _u, _b, m: e.start_releaser(a, _need(m)),
     actions.StartInspector: lambda e, a, _u, _b, m: e.start_inspector(a, _need(m)),
     actions.PinImage: lambda e, a, _u, _b, _m: e.pin_image(a),
-    actions.RemoveInstance: lambda e, _a, u, _b, _m: e._store.remove(u),
+    actions.RemoveInstance: lambda e, _a, u, b, m: e.remove_instance(u, b, m),
     actions.SayEvent: lambda e, a, _u, b, _m: e.say_event(a, _need(b)),
     actions.KeepRecord: lambda e, _a, u, b, m: e.keep_record(u, b, m),
     actions.TakeOver: lambda e, a, _u, b, _m: e.take_over(a, _need(b)),

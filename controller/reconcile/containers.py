@@ -8,7 +8,7 @@ from controller.api.vocabulary import Isolation, Security
 from controller.backends.protocol import BindMount, PublishedPort, SessionContainer
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.recipe import Recipe
-from controller.reconcile.trees import TreeRecord, own_trees, repository
+from controller.reconcile.trees import TreeRecord, own_trees, registered, repository
 from controller.workspace.instances import InstanceStore
 from controller.workspace.rundir import RunDirectories
 
@@ -57,13 +57,13 @@ def repository_mounts(
     refs and its own registration; whatever else a repository holds steers the git of its owner
     (ADR 0005).
     """
-    registered = {record.name: record.registration for record in records if record.registration}
+    places = registered(records)
     binds = []
     for mount in recipe.mounts:
-        if mount.name in registered:
+        if mount.name in places:
             git_dir = repository(mount)
             binds.append(BindMount(source=git_dir, target=git_dir, read_only=True))
-            written = (*(f"{git_dir}/{n}" for n in WRITTEN_BY_WORKTREES), registered[mount.name])
+            written = (*(f"{git_dir}/{n}" for n in WRITTEN_BY_WORKTREES), places[mount.name])
             if not read_only:
                 binds += [BindMount(source=p, target=p, read_only=False) for p in written]
     return tuple(binds)

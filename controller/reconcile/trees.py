@@ -32,6 +32,11 @@ class TreeRecord:
     scratch: str = ""
 
 
+def registered(records: Iterable[TreeRecord]) -> dict[str, str]:
+    """Return where the worktrees among some trees are registered, by mount."""
+    return {record.name: record.registration for record in records if record.registration}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
     """What a preparer did: the trees it made, or why its source's owner must do something first."""

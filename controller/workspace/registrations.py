@@ -6,13 +6,13 @@ could write to its own registration; to the directory that holds all of them it 
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 from controller.reconcile.trees import TreeRecord
 from controller.workspace.opening import directory
-from controller.workspace.trees import remove_tree
+from controller.workspace.trees import remove_from
 
 LOCK_WORDS: Final = "a session of sessionkeeper works here"
 
@@ -70,29 +70,29 @@ def _write(registration: int, name: str, text: str) -> None:
     os.rename(new, name, src_dir_fd=registration, dst_dir_fd=registration)
 
 
-def forget(records: Iterable[TreeRecord], trees: Path) -> tuple[str, ...]:
-    """Remove the registrations of trees that lay in `trees`; return those that could not be.
+def forget(registered: Mapping[str, str], trees: Path) -> tuple[str, ...]:
+    """Remove registrations, by mount, of trees that lay in `trees`; return what could not be.
 
     One that tells of another tree by now is not removed.
     """
     failed = []
-    for record in records:
-        if record.registration:
-            try:
-                _forget(Path(record.registration), f"{trees / record.name}/.git")
-            except FileNotFoundError:
-                continue
-            except OSError as error:
-                failed.append(f"{record.registration} ({error.strerror})")
+    for name, registration in registered.items():
+        try:
+            _forget(Path(registration), f"{trees / name}/.git")
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            failed.append(f"{registration} ({error.strerror})")
     return tuple(failed)
 
 
 def _forget(registration: Path, told: str) -> None:
-    with directory(registration) as descriptor:
-        named = os.open("gitdir", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=descriptor)
-        with os.fdopen(named, "rb") as stream:
-            if not stat.S_ISREG(os.fstat(named).st_mode):
-                return
-            if os.fsdecode(stream.read(4096)).strip() != told:
-                return
-    remove_tree(registration)
+    with directory(registration.parent) as top:
+        with directory(registration) as descriptor:
+            flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
+            named = os.open("gitdir", flags, dir_fd=descriptor)
+            with os.fdopen(named, "rb") as stream:
+                regular = stat.S_ISREG(os.fstat(named).st_mode)
+                if not regular or os.fsdecode(stream.read(4096)).strip() != told:
+                    return
+        remove_from(top, registration.name)

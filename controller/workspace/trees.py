@@ -18,22 +18,26 @@ def remove_tree(path: Path) -> None:
 
     Raises OSError, FileNotFoundError where there is nothing.
     """
+    parent = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        path.unlink()
-    except IsADirectoryError:
-        _remove_directory(path)
+        remove_from(parent, path.name)
+    finally:
+        os.close(parent)
 
 
-def _remove_directory(path: Path) -> None:
-    top = os.open(path, _DIRECTORY)
+def remove_from(parent: int, name: str) -> None:
+    """Remove what has this name in an opened directory, as `remove_tree` does. Raises OSError."""
+    if _unlinked(name, parent):
+        return
+    top = os.open(name, _DIRECTORY, dir_fd=parent)
     try:
         while names := os.listdir(top):
-            for name in names:
-                if not _unlinked(name, top):
-                    _lift_and_remove(name, top)
+            for inner in names:
+                if not _unlinked(inner, top):
+                    _lift_and_remove(inner, top)
     finally:
         os.close(top)
-    path.rmdir()
+    os.rmdir(name, dir_fd=parent)
 
 
 def _lift_and_remove(name: str, top: int) -> None:

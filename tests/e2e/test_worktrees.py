@@ -202,3 +202,21 @@ def test_a_host_that_did_not_allow_it(make_host: Callable[[], Host]) -> None:
     refused = closed.wait_condition("s", "SpecValid", "False", "NotAllowedByHost")
     assert "--allow-worktree" in refused["message"]
     assert not (made / ".git/worktrees").exists()
+
+
+def test_a_deletion_while_a_worktree_is_made_leaves_no_registration(
+    host: Host, source: Path
+) -> None:
+    """Nothing was recorded yet: it is known by its name and by the tree that it tells of."""
+    mount = {"name": "src", "mountPath": "/src", "isolation": "Worktree", "hostPath": str(source)}
+    host.apply("s", mounts=[mount])
+    eventually(lambda: registrations(source), what="the worktree is registered")
+    host.kill()
+    host.cluster.kubectl("delete", "session", "s", "-n", host.namespace, "--wait=false")
+    host.start()
+    eventually(lambda: host.session("s") is None, what="the object goes")
+    eventually(lambda: not registrations(source), what="the registration goes")
+    assert git(source, "for-each-ref", "--format=%(objectname)", "refs/heads/session") in (
+        "",
+        git(source, "rev-parse", "main"),
+    )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.reconcile.trees import TreeRecord
+from controller.reconcile.trees import TreeRecord, registered
 from controller.workspace import registrations
 from tests.e2e.work import git, pushed_repository
 
@@ -61,7 +61,9 @@ def test_no_link_is_followed(source: Path, linked: str) -> None:
     before = sorted((p, p.lstat().st_mtime_ns) for p in (source / "elsewhere").rglob("*"))
     (failed,) = registrations.point([record(source)], source.parent / "new")
     assert failed.startswith(str(source / ".git/worktrees/t"))
-    assert len(registrations.forget([record(source)], source.parent / "trees")) == 1
+    assert (
+        len(registrations.forget(registered([record(source), CLONE]), source.parent / "trees")) == 1
+    )
     assert registrations.beside([record(source)]) in ({"t": frozenset()}, {"t": {"other"}})
     assert before == sorted((p, p.lstat().st_mtime_ns) for p in (source / "elsewhere").rglob("*"))
 
@@ -89,8 +91,8 @@ def test_the_others_are_told_apart(source: Path) -> None:
 
 def test_only_the_trees_own_registration_is_forgotten(source: Path) -> None:
     """One that tells of another place by now belongs to whoever put it there."""
-    assert registrations.forget([record(source)], source.parent / "else") == ()
+    assert registrations.forget(registered([record(source), CLONE]), source.parent / "else") == ()
     assert (source / ".git/worktrees/t").exists()
-    assert registrations.forget([record(source), CLONE], source.parent / "trees") == ()
+    assert registrations.forget(registered([record(source), CLONE]), source.parent / "trees") == ()
     assert os.listdir(source / ".git/worktrees") == ["other"]
-    assert registrations.forget([record(source)], source.parent / "trees") == ()
+    assert registrations.forget(registered([record(source), CLONE]), source.parent / "trees") == ()
