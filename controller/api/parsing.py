@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 from controller.api.quantity import parse_duration, parse_quantity
 from controller.api.reasons import Reason
@@ -48,6 +49,7 @@ NOT_YET_SERVED: Mapping[str, str] = {
 
 _IMAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@-]*")
 _USER: Final = re.compile(r"([0-9]{1,10})(?::([0-9]{1,10}))?")
+_FETCHED: Final = ("https", "http", "git")
 _LAST_USER: Final = 2**31 - 1
 _LARGEST: Final = 2**63 - 1
 _LONGEST_SECONDS: Final = 2**31 - 1
@@ -98,9 +100,10 @@ def _unserved_faults(raw: Mapping[str, Any]) -> list[SpecFault]:
 def _unserved_mount(field: str, mount: Mapping[str, Any]) -> list[SpecFault]:
     faults = [
         _not_yet(f"{field}.{source}", f"mounts from {source}")
-        for source in ("git", "persistentVolumeClaim")
-        if mount.get(source)
+        for source in ("persistentVolumeClaim", "git.secretRef")
+        if _lookup(mount, source)
     ]
+    faults += _git_faults(field, mount)
     isolation, branch = mount.get("isolation"), str(mount.get("branch") or "")
     if isolation not in set(Isolation):
         faults.append(_invalid(f"{field}.isolation", f"{isolation!r} is no isolation."))
@@ -111,6 +114,27 @@ def _unserved_mount(field: str, mount: Mapping[str, Any]) -> list[SpecFault]:
     elif branch and not _is_branch(branch):
         faults.append(_invalid(f"{field}.branch", f"{branch!r} can not be a branch's name."))
     return faults
+
+
+def _git_faults(field: str, mount: Mapping[str, Any]) -> Iterator[SpecFault]:
+    """Yield what keeps a repository from being fetched: its credentials are never in the spec."""
+    if not mount.get("git"):
+        return
+    url = str(_lookup(mount, "git.url") or "")
+    try:
+        parts = urlsplit(url)
+        whole = parts.scheme in _FETCHED and bool(parts.hostname) and parts.port != 0
+        named = "@" in parts.netloc
+    except ValueError:
+        whole = named = False
+    if named:
+        message = "a URL holds no user and no password; they would be shown in the status."
+        yield _invalid(f"{field}.git.url", message)
+    elif not whole or any(ord(c) <= ord(" ") or c == "\x7f" for c in url):
+        message = f"a URL must be like https://HOST/PATH ({', '.join(_FETCHED)})."
+        yield _invalid(f"{field}.git.url", message)
+    if mount.get("isolation") != Isolation.CLONE:
+        yield _invalid(f"{field}.isolation", "what is fetched from a URL is a Clone.")
 
 
 def _is_branch(name: str) -> bool:
@@ -284,6 +308,7 @@ def _mounts(raw: Mapping[str, Any]) -> tuple[MountSpec, ...]:
             name=str(mount.get("name")),
             mount_path=str(mount.get("mountPath")),
             host_path=str(mount.get("hostPath", "")),
+            url=str(_lookup(mount, "git.url") or ""),
             read_only=mount.get("readOnly") is True,
             isolation=_isolation(mount.get("isolation")),
             branch=str(mount.get("branch") or ""),

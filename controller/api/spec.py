@@ -41,9 +41,10 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MountSpec:
-    """A directory that the session sees: one of the host, or a clone of a repository there.
+    """A directory that the session sees: one of the host, or a tree of a repository.
 
-    `branch` is the one to work on in a clone, empty for one that is made for the session.
+    `branch` is the one to work on in a tree, empty for one that is made for the session. `url` is
+    where a clone is fetched from that has no `host_path`.
     """
 
     name: str
@@ -52,6 +53,7 @@ class MountSpec:
     read_only: bool
     isolation: Isolation = Isolation.SHARED
     branch: str = ""
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -167,11 +167,11 @@ def job_body(job: JobContainer, *, owner: str) -> Body:
             LABEL_RECIPE: job.request_hash,
         },
         "Healthcheck": NO_HEALTH_CHECK,
-        "NetworkDisabled": True,
+        "NetworkDisabled": not job.networked,
         "HostConfig": {
             "AutoRemove": False,
             "RestartPolicy": {"Name": "no"},
-            "NetworkMode": "none",
+            "NetworkMode": "bridge" if job.networked else "none",
             "Mounts": [bind(mount) for mount in job.mounts],
             "ReadonlyRootfs": True,
             "Tmpfs": {"/tmp": f"rw,nosuid,nodev,noexec,mode=1777,size={_INSPECTOR_TMP}"},  # noqa: S108

@@ -73,8 +73,9 @@ class SessionContainer:
 class JobContainer:
     """A throw-away container of ours: it prepares a session's trees or looks at its work (law 14).
 
-    It has the session's own identity and nothing else: no network, no capability, a root that is
-    read-only, bounded memory, processes and output. `request_hash` names what it was asked.
+    It has the session's own identity and nothing else: no capability, a root that is read-only,
+    bounded memory, processes and output, and no network unless it is `networked` to fetch.
+    `request_hash` names what it was asked.
     """
 
     component: Component
@@ -87,6 +88,7 @@ class JobContainer:
     user: str
     mounts: tuple[BindMount, ...]
     command: tuple[str, ...]
+    networked: bool = False
 
 
 class Backend(Protocol):

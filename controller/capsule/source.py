@@ -30,6 +30,7 @@ class Order:
 
     `branch` is the one that the spec names, else empty; `scratch` is made where it names none.
     `host_tree` is where a worktree lies on the host, and its registration bears the name of `tree`.
+    `url` is where a clone is fetched from that has no `source` on the host.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Order:
     scratch: str
     isolation: Isolation = Isolation.CLONE
     host_tree: Path = Path("/")
+    url: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

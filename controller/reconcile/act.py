@@ -6,6 +6,7 @@ another took over, does nothing more (settled.md, *Leases and two controllers*).
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -55,7 +56,7 @@ from controller.sessions import SessionCache
 from controller.workspace import registrations
 from controller.workspace.archive import Archive
 from controller.workspace.instances import TREES, InstanceStore, StorageFault
-from controller.workspace.rundir import AgentConfig, RunDirectories
+from controller.workspace.rundir import AgentConfig, RunDirectories, Told
 
 LOGGER = logging.getLogger(__name__)
 Checkpoint = Callable[[str], None]
@@ -229,7 +230,19 @@ class Effects:
             home=action.recipe.home,
             working_dir=action.recipe.working_dir,
         )
-        self._run_directories.write(config, action.recipe.user)
+        others = registrations.beside(manifest.trees)
+        told = Told(
+            config=config,
+            exit_policy=action.exit_policy,
+            request=request_of(
+                replace(manifest, run_id=action.run_id),
+                action.recipe,
+                others,
+                settings=self._jobs,
+                store=self._store,
+            ),
+        )
+        self._run_directories.write(told, action.recipe.user)
 
     def ensure_network(self, manifest: Manifest) -> None:
         """Make the session's own network."""

@@ -7,7 +7,7 @@ every plan, in that order (settled.md, *Order of writing*).
 from dataclasses import dataclass
 
 from controller.api.reasons import Reason
-from controller.api.vocabulary import DesiredState
+from controller.api.vocabulary import DesiredState, ExitPolicy
 from controller.reconcile.recipe import Recipe
 
 
@@ -50,11 +50,12 @@ class PrepareHome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteRunDirectory:
-    """Write the run directory anew for one run: `in/agent.toml`, and an empty `out/`."""
+    """Write the run directory anew for one run: what it is told in `in/`, and an empty `out/`."""
 
     run_id: int
     recipe: Recipe
     resumed: bool
+    exit_policy: ExitPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -135,6 +135,7 @@ def preparer(
     sources = (
         BindMount(source=m.host_path, target=source_in_job(m), read_only=True)
         for m in own_trees(recipe)
+        if m.host_path
     )
     made = (
         BindMount(
@@ -160,6 +161,7 @@ def preparer(
             *made,
         ),
         command=(*PROGRAM, "prepare", REQUEST),
+        networked=any(m.url for m in own_trees(recipe)),
     )
 
 

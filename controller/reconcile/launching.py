@@ -15,7 +15,6 @@ from controller.reconcile.actions import (
     PullImage,
     StartPreparer,
     StartReleaser,
-    WriteRunDirectory,
 )
 from controller.reconcile.case import Case, EffectFailed, FaultKind
 from controller.reconcile.facts import ImageAbsent, ImageFacts, Unknown
@@ -41,6 +40,7 @@ from controller.reconcile.steps import (
     retry_asked,
     undo_launch,
     wait,
+    write_run_directory,
 )
 from controller.reconcile.trees import Prepared, own_trees, subject
 
@@ -196,7 +196,7 @@ def _attempt(case: Case, manifest: Manifest) -> Plan:
         actions=(
             *remove_never_started(case),
             PrepareHome(recipe=recipe),
-            WriteRunDirectory(run_id=record.run_id, recipe=recipe, resumed=False),
+            write_run_directory(case, record, recipe, resumed=False),
             EnsureNetwork(),
             CreateAndStart(run_id=record.run_id, recipe=recipe, resumed=False),
         ),

@@ -39,6 +39,7 @@ from controller.reconcile.steps import (
     confirmation,
     containers,
     desired_state,
+    exit_policy,
     find,
     mark_of,
     move,
@@ -220,24 +221,13 @@ def _ran_long(case: Case, container: ContainerFacts) -> bool:
     return container.finished_at - container.started_at >= case.settings.stable_after
 
 
-def exit_policy(case: Case) -> ExitPolicy:
-    """What a person said of this run's end, else the session, its SessionPolicy or the default."""
-    session = case.session
-    override = session.exit_override if session else None
-    run_id = case.manifest.run_id if isinstance(case.manifest, Manifest) else 0
-    if override is not None and override.run_id == run_id:
-        return override.policy
-    own = session.spec.exit_policy if session else None
-    return own or case.settings.exit_policy
-
-
 def _clean_exit(case: Case, manifest: Manifest, end: End) -> Plan:
     """What the exit policy says of a clean exit (design.md 6, rows J1 and J2).
 
     Nobody is there to ask, so Ask keeps. Clean archives and purges, unless nobody watched the end
     (settled.md, *Unwatched ends*) or the work turns out to be Unknown.
     """
-    policy = exit_policy(case)
+    policy = exit_policy(case, manifest.run_id)
     choice = case.exit_action if policy is ExitPolicy.ASK else None
     if choice is not None and choice.run_id == manifest.run_id:
         return _chosen(case, manifest, end, choice)

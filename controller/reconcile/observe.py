@@ -216,7 +216,8 @@ class Observer:
         mounts: tuple[MountSpec, ...] = ()
         security = Security.RESTRICTED
         if manifest.phase in _LAUNCHING or manifest.phase is Phase.FAILED:
-            mounts, security = session.spec.mounts, session.spec.security
+            mounts = tuple(m for m in session.spec.mounts if m.host_path)
+            security = session.spec.security
         elif manifest.phase is Phase.RESTORING and manifest.recipe is not None:
             recipe = manifest.recipe
             mounts = tuple(m for m in recipe.mounts if m.isolation is not Isolation.CLONE)
@@ -376,6 +377,6 @@ def _heads(session: SessionObject | None, manifest: Manifest | None) -> dict[str
     heads = {
         mount.name: head_of(Path(mount.host_path))
         for mount in manifest.recipe.mounts
-        if mount.isolation is not Isolation.SHARED
+        if mount.isolation is not Isolation.SHARED and mount.host_path
     }
     return {mount: head for mount, head in heads.items() if head is not None}

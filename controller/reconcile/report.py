@@ -170,7 +170,7 @@ def _recipe(manifest: Manifest) -> dict[str, Any]:
                 {
                     "name": mount.name,
                     "mountPath": mount.mount_path,
-                    "source": mount.host_path,
+                    "source": mount.url or mount.host_path,
                     "readOnly": mount.read_only,
                     "isolation": str(mount.isolation),
                 }

@@ -16,7 +16,6 @@ from controller.reconcile.actions import (
     SetAsideContainer,
     StartContainer,
     StopContainer,
-    WriteRunDirectory,
 )
 from controller.reconcile.case import Case, FaultKind
 from controller.reconcile.facts import ContainerFacts, ContainerState, ImageAbsent, ImageFacts
@@ -43,6 +42,7 @@ from controller.reconcile.steps import (
     undo_launch,
     view,
     wait,
+    write_run_directory,
 )
 from controller.reconcile.trees import own_trees
 
@@ -178,7 +178,7 @@ def _start(case: Case, manifest: Manifest, recipe: Recipe, present: ContainerFac
         actions=(
             *remove_never_started(case),
             *_unlock(recipe),
-            WriteRunDirectory(run_id=record.run_id, recipe=recipe, resumed=True),
+            write_run_directory(case, record, recipe, resumed=True),
             StartContainer(container_id=present.container_id, run_id=record.run_id),
         ),
         again=True,
@@ -223,7 +223,7 @@ def _recreate(
             *remove_never_started(case),
             *aside,
             *_unlock(recipe),
-            WriteRunDirectory(run_id=record.run_id, recipe=recipe, resumed=True),
+            write_run_directory(case, record, recipe, resumed=True),
             EnsureNetwork(),
             CreateAndStart(run_id=record.run_id, recipe=recipe, resumed=True),
         ),

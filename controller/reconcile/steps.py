@@ -4,12 +4,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from controller.api.reasons import Reason
-from controller.api.vocabulary import Cause, DesiredState, Phase, Rung
+from controller.api.vocabulary import Cause, DesiredState, ExitPolicy, Phase, Rung
 from controller.reconcile.actions import (
     Action,
     RemoveContainer,
     RemoveNetwork,
     RemoveRunDirectory,
+    WriteRunDirectory,
 )
 from controller.reconcile.case import Case, EngineView, SessionObject
 from controller.reconcile.facts import ContainerFacts, ContainerState, SessionOnBackend
@@ -23,6 +24,7 @@ from controller.reconcile.manifest import (
     Seen,
     Transition,
 )
+from controller.reconcile.recipe import Recipe
 
 LIVE = frozenset({ContainerState.RUNNING, ContainerState.PAUSED, ContainerState.RESTARTING})
 SETTLING = timedelta(seconds=2)
@@ -194,6 +196,28 @@ def decide(case: Case, manifest: Manifest, desired: DesiredState) -> Manifest:
     generation = case.session.generation if case.session else 0
     return replace(
         manifest, desired=desired, decision=Decision(desired=desired, generation=generation)
+    )
+
+
+def exit_policy(case: Case, run_id: int) -> ExitPolicy:
+    """What a person said of this run's end, else the session, its SessionPolicy or the default."""
+    session = case.session
+    override = session.exit_override if session else None
+    if override is not None and override.run_id == run_id:
+        return override.policy
+    own = session.spec.exit_policy if session else None
+    return own or case.settings.exit_policy
+
+
+def write_run_directory(
+    case: Case, record: Manifest, recipe: Recipe, *, resumed: bool
+) -> WriteRunDirectory:
+    """Return the writing of what a run is told: its policy is the one that stands as it starts."""
+    return WriteRunDirectory(
+        run_id=record.run_id,
+        recipe=recipe,
+        resumed=resumed,
+        exit_policy=exit_policy(case, record.run_id),
     )
 
 

@@ -103,6 +103,7 @@ def order(
             "name": mount.name,
             "isolation": str(mount.isolation),
             "source": source_in_job(mount),
+            "url": mount.url,
             "tree": tree_in_job(mount, registration(mount, uid)),
             "hostTree": host_trees[mount.name],
             "branch": mount.branch,

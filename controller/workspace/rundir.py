@@ -5,6 +5,7 @@ must survive (settled.md, *Run directory*).
 """
 
 import errno
+import json
 import os
 import stat
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Final
 import tomli_w
 
 from controller.api.reasons import Reason
+from controller.api.vocabulary import ExitPolicy
 from controller.workspace.instances import StorageFault
 from controller.workspace.trees import remove_tree
 
@@ -36,6 +38,18 @@ class AgentConfig:
     working_dir: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What is written for a run in `in/`: `agent.toml`, `capsule.json` and `request.json`.
+
+    The request is what an inspector would be asked, so that both mean the same work.
+    """
+
+    config: AgentConfig
+    exit_policy: ExitPolicy
+    request: str
+
+
 class RunDirectories:
     """The run root of one host."""
 
@@ -51,9 +65,9 @@ class RunDirectories:
         """Whether a session has a run directory."""
         return self.path(uid).exists()
 
-    def write(self, config: AgentConfig, user: str) -> None:
+    def write(self, told: Told, user: str) -> None:
         """Write a session's run directory anew for a numeric `uid[:gid]`. Raises StorageFault."""
-        directory = self.path(config.uid)
+        directory = self.path(told.config.uid)
         owner, _, group = user.partition(":")
         try:
             self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -62,8 +76,8 @@ class RunDirectories:
             (directory / "in").mkdir(mode=0o755, parents=True)
             (directory / "out").mkdir(mode=0o700)
             os.chown(directory / "out", int(owner), int(group or owner))
-            text = tomli_w.dumps({"session": _tables(config)})
-            (directory / "in" / "agent.toml").write_text(text, encoding="utf-8")
+            for name, text in _files(told).items():
+                (directory / "in" / name).write_text(text, encoding="utf-8")
         except OSError as error:
             raise StorageFault(
                 Reason.NO_SPACE if error.errno == errno.ENOSPC else Reason.STATE_ROOT_NOT_WRITABLE,
@@ -105,6 +119,15 @@ class RunDirectories:
                 Reason.STATE_ROOT_NOT_WRITABLE,
                 f"The run directory {self.path(uid)} can not be removed ({error.strerror}).",
             ) from error
+
+
+def _files(told: Told) -> dict[str, str]:
+    capsule = {"runId": told.config.run_id, "exitPolicy": str(told.exit_policy)}
+    return {
+        "agent.toml": tomli_w.dumps({"session": _tables(told.config)}),
+        "capsule.json": json.dumps(capsule),
+        "request.json": told.request,
+    }
 
 
 def _tables(config: AgentConfig) -> dict[str, str | int | bool]:

@@ -13,17 +13,20 @@ from tests.cluster.command import run
 from tests.cluster.images import BASE_IMAGE, BASE_KEY
 
 INSPECTOR_IMAGE: Final = f"sessionkeeper/inspector:{__version__}"
-_TOOLS_IMAGE: Final = f"sessionkeeper-test/tools:{BASE_KEY}"
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _DOCKERFILE: Final = Path("manifests/images/inspector/Dockerfile")
 # The programs with the libraries that they load: small enough to be loaded into every engine.
 _TOOLS: Final = r"""
 set -e
-programs="/usr/bin/python3 /usr/bin/git /bin/sh $(find /usr/lib/python3*/lib-dynload -name '*.so')"
+remote=/usr/lib/git-core/git-remote-http
+modules=$(find /usr/lib/python3*/lib-dynload -name '*.so')
+programs="/usr/bin/python3 /usr/bin/git $remote /bin/sh $modules"
 libraries=$(ldd $programs | grep -o '/[^ :]*\.so[^ :]*' | grep -v dynload | sort -u)
 exec tar -C / -chf - --exclude=__pycache__ --exclude='/usr/lib/python3*/test' \
-  /usr/bin/python3 /usr/bin/git /usr/lib/git-core/git /bin/sh /usr/lib/python3* $libraries
+  /usr/bin/python3 /usr/bin/git /usr/lib/git-core/git $remote /bin/sh /usr/lib/python3* $libraries
 """
+_TOOLS_KEY: Final = hashlib.sha256(f"{BASE_KEY} {_TOOLS}".encode()).hexdigest()[:12]
+_TOOLS_IMAGE: Final = f"sessionkeeper-test/tools:{_TOOLS_KEY}"
 
 
 def inspector_archive(outer: str) -> Path:
@@ -53,7 +56,7 @@ def _sources() -> list[Path]:
 
 
 def _digest(sources: list[Path]) -> str:
-    digest = hashlib.sha256(BASE_KEY.encode())
+    digest = hashlib.sha256(_TOOLS_KEY.encode())
     for source in sources:
         digest.update(source.relative_to(_ROOT).as_posix().encode() + source.read_bytes())
     return digest.hexdigest()[:12]

@@ -3,11 +3,13 @@
 import json
 import os
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cluster.inspector_image import INSPECTOR_IMAGE
 from tests.e2e.host import Host, eventually
 from tests.e2e.work import git, owned, pushed_repository
 
@@ -134,6 +136,57 @@ def test_a_named_branch_is_worked_on(host: Host, branch: str) -> None:
     assert git(tree, "rev-parse", "HEAD") == git(source, "rev-parse", wanted)
     if branch == "other":
         assert git(tree, "rev-parse", "--symbolic-full-name", "@{u}") == "refs/remotes/origin/other"
+
+
+@pytest.fixture
+def served(host: Host) -> Iterator[tuple[Path, str]]:
+    """A repository, and its URL at a server of plain files on the engine's own network."""
+    source = pushed_repository(host.sources / "repo")
+    git(source, "clone", "-q", "--bare", ".", "served")
+    git(source / "served", "update-server-info")
+    server = host.engine().containers.run(
+        INSPECTOR_IMAGE,
+        entrypoint=["python3", "-m", "http.server", "-d", "/served", "8000"],
+        volumes={str(source / "served"): {"bind": "/served", "mode": "ro"}},
+        detach=True,
+    )
+    try:
+        server.reload()
+        yield source, f"http://{server.attrs['NetworkSettings']['IPAddress']}:8000/"
+    finally:
+        server.remove(force=True)
+
+
+def test_a_clone_is_fetched_from_a_url(host: Host, served: tuple[Path, str]) -> None:
+    """With its branches and its origin; made once, so that a resume asks the network nothing."""
+    source, url = served
+    mount = {"name": "src", "mountPath": "/src", "isolation": "Clone", "git": {"url": url}}
+    host.apply("s", mounts=[mount])
+    status = host.wait("s", "Running")
+    assert status["recipe"]["mounts"][0]["source"] == url
+    host.shows("s", "cat /src/file", "pushed\n")
+    tree = tree_of(host, "s")
+    assert git(tree, "rev-parse", "HEAD", "origin/main") == git(source, "rev-parse", "main", "main")
+    assert git(tree, "config", "remote.origin.url") == url
+    host.run_in("s", "echo work > /src/work")
+    host.patch("s", desiredState="Kept")
+    assert host.wait("s", "Kept")["work"]["state"] == "Dirty"
+    (source / "served").rename(source / "gone")
+    host.patch("s", desiredState="Running")
+    host.wait_run("s", 2)
+    host.shows("s", "cat /src/work", "work\n")
+
+
+def test_a_remote_that_does_not_answer_is_asked_again(host: Host, served: tuple[Path, str]) -> None:
+    """It may come back: the session waits and says why, with the URL."""
+    source, url = served
+    hidden = (source / "served/info/refs").rename(source / "served/info/hidden")
+    mount = {"name": "src", "mountPath": "/src", "isolation": "Clone", "git": {"url": url}}
+    host.apply("s", mounts=[mount], restore={"backoff": {"initial": "1s", "max": "1s"}})
+    held = host.wait_condition("s", "Ready", "False", "PreparationFailed")
+    assert url in held["message"]
+    hidden.rename(source / "served/info/refs")
+    host.wait("s", "Running")
 
 
 def no_repository(source: Path) -> None:

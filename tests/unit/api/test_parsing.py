@@ -38,6 +38,11 @@ def mount(**fields: Any) -> dict[str, Any]:
     return raw(mounts=[{k: v for k, v in {**plain, **fields}.items() if v is not None}])
 
 
+def fetched(url: str, **fields: Any) -> dict[str, Any]:
+    """The spec with a clone that is fetched."""
+    return mount(git={"url": url, **fields}, hostPath=None, isolation="Clone")
+
+
 def faults(spec: dict[str, Any]) -> list[tuple[str, Reason]]:
     """What is wrong with a spec: fields and reasons."""
     return [(fault.field, fault.reason) for fault in parse_spec(spec).faults]
@@ -151,7 +156,27 @@ def test_what_is_not_served_yet_is_said_by_its_field(path: str) -> None:
         ),
         (mount(isolation=None), ("mounts[0].isolation", INVALID)),
         (mount(branch="b"), ("mounts[0].branch", INVALID)),
-        (mount(git={"url": "u"}, hostPath=None), ("mounts[0].git", LATER)),
+        (fetched("https://h/r", secretRef={"name": "s"}), ("mounts[0].git.secretRef", LATER)),
+        *(
+            (fetched(url), ("mounts[0].git.url", INVALID))
+            for url in (
+                "u",
+                "/srv/repo",
+                "file:///srv/repo",
+                "ssh://git@h/r",
+                "git@h:r",
+                "ext::sh -c x",
+                "-u",
+                "https://",
+                "https://person@h/r",
+                "https://person:token@h/r",
+                "https://h:x/r",
+                "https://h/a b",
+                "https://h/a\nb",
+                "https://[::1/r",
+            )
+        ),
+        (mount(git={"url": "https://h/r"}, hostPath=None), ("mounts[0].isolation", INVALID)),
         (
             mount(persistentVolumeClaim={"claimName": "c"}, hostPath=None),
             ("mounts[0].persistentVolumeClaim", LATER),
@@ -329,3 +354,10 @@ def test_a_worktrees_repository_is_hidden_by_no_mount(place: str) -> None:
     assert worktree(mountPath=place) == [("mounts[0].mountPath", INVALID)]
     assert worktree(shared("/else", at=place)) == [("mounts[0].mountPath", INVALID)]
     assert worktree(mountPath="/srv/r2") == []
+
+
+@pytest.mark.parametrize("url", ["https://h/r.git", "http://h:8080/r", "git://[::1]/r?a=b"])
+def test_a_url_that_can_be_fetched(url: str) -> None:
+    """It is read as it is."""
+    spec = parse_spec(fetched(url))
+    assert (spec.faults, spec.mounts[0].url, spec.mounts[0].host_path) == ((), url, "")

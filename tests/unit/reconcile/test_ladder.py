@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from controller.api.reasons import Reason
-from controller.api.vocabulary import Cause, DesiredState, Phase, Rung
+from controller.api.vocabulary import Cause, DesiredState, ExitPolicy, Phase, Rung
 from controller.reconcile import actions as a
 from controller.reconcile.case import Case, EffectFailed, FaultKind, HostRefusal
 from controller.reconcile.facts import (
@@ -75,11 +75,14 @@ def test_rung_0_counts_a_process_of_another_hand_as_a_new_run() -> None:
     assert end.manifest.process == ProcessMark(container_id="c1", started_at=NOW)
 
 
+WRITING = a.WriteRunDirectory(run_id=2, recipe=recipe(), resumed=True, exit_policy=ExitPolicy.ASK)
+
+
 def test_rung_1_starts_what_is_stopped() -> None:
     """The run directory is written anew, then the very container is started."""
     answer = plan(restoring(EXITED))
     assert answer.actions == (
-        a.WriteRunDirectory(run_id=2, recipe=recipe(), resumed=True),
+        WRITING,
         a.StartContainer(container_id="c1", run_id=2),
     )
     assert answer.manifest is not None
@@ -91,7 +94,7 @@ def test_rung_2_recreates_what_is_absent_and_says_what_was_lost() -> None:
     """From the recorded recipe, by image ID; why rung 1 was not taken is said."""
     answer = plan(restoring(record={"process": None}))
     assert answer.actions == (
-        a.WriteRunDirectory(run_id=2, recipe=recipe(), resumed=True),
+        WRITING,
         a.EnsureNetwork(),
         a.CreateAndStart(run_id=2, recipe=recipe(), resumed=True),
     )

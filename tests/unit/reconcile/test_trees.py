@@ -158,6 +158,7 @@ def test_an_order_names_what_the_container_sees() -> None:
             "name": "src",
             "isolation": "Clone",
             "source": "/run/sessionkeeper/source/src",
+            "url": "",
             "tree": "/src",
             "hostTree": "/state/src",
             "branch": "",
