@@ -49,7 +49,7 @@ def _sources() -> list[Path]:
             _ROOT / "controller/__init__.py",
             _ROOT / "controller/api/__init__.py",
             _ROOT / "controller/api/vocabulary.py",
-            *(_ROOT / "controller/capsule").glob("*.py"),
+            *(_ROOT / "controller/capsule").rglob("*.py"),
             *(_ROOT / _DOCKERFILE).parent.iterdir(),
         ]
     )

@@ -27,6 +27,7 @@ run)
     needs openssl openssl
     [ -e /etc/ssl/certs/ca-certificates.crt ] || missing="$missing ca-certificates"
     needs git git
+    needs tmux tmux
     python3 -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
     if ! docker version >/dev/null 2>&1; then
         needs dockerd docker.io

@@ -6,18 +6,24 @@ Where tmux is missing nobody is asked; a terminal that can only print lines is a
 import os
 import select
 import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from controller.api.vocabulary import ExitPolicy, WorkState
 from controller.capsule.terminal import dialog
 from controller.capsule.terminal.agents import Agent
 from controller.capsule.terminal.choices import Decision, Discard, Keep, Start
-from controller.capsule.terminal.console import Console, Interrupted, complain
+from controller.capsule.terminal.console import Console, complain
 from controller.capsule.terminal.exitfile import ExitAction, ExitChoice, write
 from controller.capsule.terminal.findings import Findings
 from controller.capsule.terminal.orders import Orders, read_orders
 from controller.capsule.terminal.places import Places
 from controller.capsule.terminal.running import STOPPED, Child, reap, run
 from controller.capsule.terminal.signals import Signals
+
+
+class Stopped(Exception):
+    """The session was told to end while it asked."""
 
 
 class Direct:
@@ -28,7 +34,7 @@ class Direct:
         self._places = places
         self._agents = agents
         self._signals = signals
-        self._console = Console.of(os.environ, signals.fileno())
+        self._console = Console.of(os.environ)
         self._stopping = False
 
     def run(self, *, asks: bool) -> int:
@@ -58,18 +64,18 @@ class Direct:
 
     def _decided(self, orders: Orders) -> Decision | None:
         """Return the decision; None if nothing is unsaved, or the session is being stopped."""
-        found: Findings | Keep | None = None
-        while not self._stopping:
-            try:
-                found = found or dialog.look(self._console, orders)
+        try:
+            with _stopped_by_exception():
+                self._signalled(None)
+                found = Keep() if self._stopping else dialog.look(self._console, orders)
                 if not isinstance(found, Findings):
                     return found
                 if found.state is WorkState.CLEAN:
                     return None
                 return dialog.ask(self._console, found, self._agents)
-            except Interrupted:
-                self._signalled(None)
-        return None
+        except Stopped:
+            self._stopping = True
+            return None
 
     def _watch(self, child: Child) -> None:
         while not child.ended():
@@ -82,6 +88,20 @@ class Direct:
             self._stopping = True
             if child is not None:
                 child.stop()
+
+
+@contextmanager
+def _stopped_by_exception() -> Iterator[None]:
+    """Let SIGTERM end a wait for the person, who is asked nothing any more."""
+
+    def stop(_number: int, _frame: object) -> None:
+        raise Stopped
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def record(places: Places, orders: Orders, decision: Decision) -> None:

@@ -57,8 +57,6 @@ class Findings:
     @property
     def title(self) -> str:
         """The verdict in one line."""
-        if self.state is WorkState.UNKNOWN:
-            return f"Unknown work: {self.summary}"
         return f"Unsaved work: {self.state} ({self.summary})"
 
     def inspection(self) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ _OPTIONS: Final[Mapping[str, str]] = {
     "lock-after-time": "0",
     "status-interval": "0",
     "status-left": " ",
-    "status-right": "C-b c: new tab, C-b d: leave it running ",
+    "status-right": "#{?#{e|<:#{client_width},60},,C-b c: new tab   C-b d: leave it running }",
     "status-right-length": "42",
 }
 
@@ -56,6 +56,10 @@ class Multiplexer:
         options = ("-f", str(configuration))
         created = ("new-session", "-d", "-s", NAME, "-n", title, "-c", str(Path.cwd()))
         return self._run(*options, *created, *window)
+
+    def rename(self, pane: str, title: str) -> None:
+        """Name the tab that holds a pane."""
+        self._run("rename-window", "-t", pane, title)
 
     def clients(self) -> int:
         """Return how many terminals are attached; none if tmux does not answer."""
@@ -99,7 +103,7 @@ def configured(window: tuple[str, ...]) -> str:
     """Return the configuration; a new tab, or a part of one, runs `window`, which offers agents."""
     options = {**_OPTIONS, "default-command": f"exec {shlex.join(window)}"}
     lines = [f"set-option -g {name} {_quoted(value)}" for name, value in options.items()]
-    return "\n".join([*lines, "bind-key c new-window", ""])
+    return "\n".join([*lines, "bind-key c new-window -n new", ""])
 
 
 def _quoted(value: str) -> str:

@@ -18,6 +18,7 @@ from controller.capsule.terminal.choices import Decision, Discard, Keep, Start
 from controller.capsule.terminal.console import Console, Interrupted, complain
 from controller.capsule.terminal.exitfile import ExitChoice
 from controller.capsule.terminal.findings import Findings
+from controller.capsule.terminal.multiplexer import Multiplexer, found
 from controller.capsule.terminal.orders import read_orders
 from controller.capsule.terminal.places import Places
 from controller.capsule.terminal.running import Child, run
@@ -40,8 +41,14 @@ class Window:
         agent = self._agents[0] if first else self._picked()
         while agent is not None:
             self._say(Word.RUNNING)
+            self._name(agent)
             self._channel.send(Message(word=Word.ENDED, code=run(agent, self._watch)))
             agent = self._after()
+
+    def _name(self, agent: Agent) -> None:
+        program, pane = found(os.environ), os.environ.get("TMUX_PANE")
+        if program is not None and pane:
+            Multiplexer(program, self._places).rename(pane, agent.title)
 
     def _say(self, word: Word) -> None:
         self._channel.send(Message(word=word))
@@ -76,12 +83,12 @@ class Window:
         orders = read_orders(self._places.given)
         if orders is None:
             return Keep()
-        found = dialog.look(self._console, orders)
-        if not isinstance(found, Findings):
-            return found
-        if found.state is WorkState.CLEAN:
+        work = dialog.look(self._console, orders)
+        if not isinstance(work, Findings):
+            return work
+        if work.state is WorkState.CLEAN:
             return None
-        return dialog.ask(self._console, found, self._agents)
+        return dialog.ask(self._console, work, self._agents)
 
     def _watch(self, child: Child) -> None:
         """Wait for the end of an agent, and hand on the session's word that it should end."""

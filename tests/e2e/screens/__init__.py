@@ -1,0 +1,1 @@
+"""The terminal of a session, driven through a real tmux."""
