@@ -32,12 +32,12 @@ class Agent:
 
 
 def offered(
-    given: Sequence[str], *, default: str, image: Mapping[str, tuple[str, ...]], shell: str
+    given: Sequence[str], *, default: str, image: Mapping[str, tuple[str, ...]], login: str
 ) -> tuple[Agent, ...]:
     """Return the agents to choose from; the first is the one that the session starts with.
 
     `given` is the session's own command, known by the name `default`; without one that name is
-    looked up among the image's. A shell is always among them.
+    looked up among the image's. The shell `login` is always among them.
     """
     found: dict[str, tuple[str, ...]] = {}
     if given:
@@ -45,8 +45,8 @@ def offered(
     elif default in image:
         found[default] = image[default]
     found = {**found, **{name: command for name, command in image.items() if name not in found}}
-    if (shell,) not in found.values():
-        found[_free(SHELL, found)] = (shell,)
+    if (login,) not in found.values():
+        found[_free(SHELL, found)] = (login,)
     return tuple(Agent(name=name, command=command) for name, command in found.items())
 
 

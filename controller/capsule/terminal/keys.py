@@ -73,7 +73,7 @@ def decode(raw: bytes) -> tuple[list[Event], bytes]:
             letter, size = _letter(raw)
             if not size:
                 return events, raw
-            events += [letter] if letter.isprintable() else []
+            events += [letter] if letter and letter.isprintable() else []
             raw = raw[size:]
     return events, b""
 

@@ -11,7 +11,7 @@ from controller.capsule.terminal.menu import Menu
 from controller.capsule.terminal.text import cut, safe, width, wrap
 
 LEAST_COLUMNS: Final = 20
-LEAST_ROWS: Final = 10
+LEAST_ROWS: Final = 12
 LOOKING: Final = "Looking for unsaved work"
 PICK: Final = "Start an agent"
 NOT_DISCARDABLE: Final = "What could not be looked at can not be discarded here."

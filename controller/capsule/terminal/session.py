@@ -278,7 +278,7 @@ def main(arguments: list[str]) -> int:
         options.command,
         default=default_agent(options.run_dir / "in"),
         image=image_agents(options.agents),
-        shell=os.environ.get("SHELL") or "/bin/sh",
+        login=os.environ.get("SHELL") or "/bin/sh",
     )
     program = found(os.environ)
     looked_at = os.isatty(0) and os.isatty(1) and all(size_of(0))
