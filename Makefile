@@ -12,7 +12,7 @@ help:
 	@echo "make test                    every test, all real parts included"
 	@echo "make up, make down           a cluster to try things in, and its end"
 	@echo "make bench                   measure speed against floors in the same run"
-	@echo "make images [BASE=IMAGE]     build the inspector's image on the engine that docker talks to"
+	@echo "make images [BASE=IMAGE]     build the images of inspector and sessions on docker's engine"
 	@echo "make lint types docs-check   the other checks of CI"
 	@echo "make docs                    write the generated pages of the reference"
 	@echo "make lock                    write the exact versions of the Python packages anew"
@@ -60,10 +60,12 @@ test: prerequisites
 bench: prerequisites
 	$(PYTHON) -m tests.bench $(if $(KEEP),--keep)
 
-# BASE is any image with Python 3.11 or later and git, or a Debian one that can install them.
+# BASE is any image with Python 3.11 or later, git and tmux, or a Debian one that can install them.
 images:
 	docker build $(if $(BASE),--build-arg BASE=$(BASE)) --file manifests/images/inspector/Dockerfile \
 	  --tag sessionkeeper/inspector:$(VERSION) .
+	docker build $(if $(BASE),--build-arg BASE=$(BASE)) --file manifests/images/session/Dockerfile \
+	  --tag sessionkeeper/session:$(VERSION) .
 
 lint: deps
 	$(VENV)/bin/ruff check .

@@ -18,7 +18,7 @@ from tests.cluster.command import run
 from tests.cluster.debian import mirror
 
 _PACKAGES: Final = (
-    "docker.io,iptables,procps,python3,git,etcd-server,ca-certificates,busybox-static"
+    "docker.io,iptables,procps,python3,git,tmux,etcd-server,ca-certificates,busybox-static"
 )
 _SUITE: Final = "bookworm"
 BASE_KEY: Final = hashlib.sha256(f"{_SUITE} {_PACKAGES}".encode()).hexdigest()[:12]

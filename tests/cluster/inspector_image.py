@@ -20,10 +20,10 @@ _TOOLS: Final = r"""
 set -e
 remote=/usr/lib/git-core/git-remote-http
 modules=$(find /usr/lib/python3*/lib-dynload -name '*.so')
-programs="/usr/bin/python3 /usr/bin/git $remote /bin/sh $modules"
-libraries=$(ldd $programs | grep -o '/[^ :]*\.so[^ :]*' | grep -v dynload | sort -u)
+programs="/usr/bin/python3 /usr/bin/git /usr/bin/tmux $remote /bin/sh"
+libraries=$(ldd $programs $modules | grep -o '/[^ :]*\.so[^ :]*' | grep -v dynload | sort -u)
 exec tar -C / -chf - --exclude=__pycache__ --exclude='/usr/lib/python3*/test' \
-  /usr/bin/python3 /usr/bin/git /usr/lib/git-core/git $remote /bin/sh /usr/lib/python3* $libraries
+  $programs /usr/lib/git-core/git /usr/lib/locale/C.utf8 /lib/terminfo /usr/lib/python3* $libraries
 """
 _TOOLS_KEY: Final = hashlib.sha256(f"{BASE_KEY} {_TOOLS}".encode()).hexdigest()[:12]
 _TOOLS_IMAGE: Final = f"sessionkeeper-test/tools:{_TOOLS_KEY}"
@@ -80,7 +80,7 @@ def _build(docker: list[str], sources: list[Path], archive: Path) -> None:
 
 
 def tools_image(outer: str) -> str:
-    """Return the name of an image with Python and git on the outer engine, made where missing."""
+    """Return the name of an image with Python, git and tmux on an engine, made where missing."""
     docker = ["docker", "-H", outer]
     if run([*docker, "image", "inspect", _TOOLS_IMAGE], check=False).returncode == 0:
         return _TOOLS_IMAGE
@@ -95,5 +95,5 @@ def tools_image(outer: str) -> str:
             check=False,
         )
     if packed.returncode or imported.returncode:
-        raise RuntimeError("Python and git could not be taken out of the base image")
+        raise RuntimeError("Python, git and tmux could not be taken out of the base image")
     return _TOOLS_IMAGE
