@@ -4,6 +4,7 @@ The terminal is a tmux of the test's own, around the one of the session. Screens
 the files in `snapshots/`; with SESSIONKEEPER_WRITE_SNAPSHOTS set they are written instead.
 """
 
+import difflib
 import json
 import os
 import shutil
@@ -25,7 +26,7 @@ from tests.e2e.work import git, pushed_repository
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 WRITES = "SESSIONKEEPER_WRITE_SNAPSHOTS"
-SECONDS = 20.0
+SECONDS = 60.0
 # Outlives the loss of its terminal, to tell how the session ended.
 _WITNESS = """
 import pathlib, signal, subprocess, sys
@@ -222,7 +223,8 @@ class Rig:
         try:
             eventually(lambda: self.screen() == wanted, what=name, timeout=SECONDS)
         except AssertionError:
-            assert self.screen() == wanted
+            lines = difflib.ndiff(wanted.splitlines(), self.screen().splitlines())
+            raise AssertionError("\n".join([f"it does not look like {name}:", *lines])) from None
 
     def _settled(self) -> str:
         """The screen once it has been the same for a while."""

@@ -46,8 +46,8 @@ def test_start_a_new_agent(dirty: Rig) -> None:
     assert dirty.action() is None
     dirty.type("0")
     dirty.press("Enter")
-    dirty.looks_like("choices")
-    choose(dirty, "C-q")
+    dirty.looks_like("choices-of-reviewer")
+    dirty.press("C-q")
     assert dirty.ended() == 0
 
 
