@@ -28,7 +28,7 @@ class Agent:
     @property
     def title(self) -> str:
         """The name of its tab; what tmux would expand or run is left out."""
-        return _ODD.sub("_", self.name)[:32]
+        return _ODD.sub("_", self.name)[:32].lstrip("-") or "agent"
 
 
 def offered(

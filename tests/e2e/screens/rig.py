@@ -158,14 +158,15 @@ class Rig:
         within = ["env", "-i", *settings, *terminal, *witness, *self.command(*agent)]
         self.tmux("new-session", "-d", *size, *within)
 
-    def start_unattended(self, *agent: str) -> None:
-        """Start the session without a terminal."""
+    def start_unattended(self, *agent: str, terminal: int = subprocess.DEVNULL) -> None:
+        """Start the session without a terminal, or on one that the test holds itself."""
+        leading = [] if terminal == subprocess.DEVNULL else ["setsid", "--ctty"]
         self.background = subprocess.Popen(
-            self.command(*agent),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            [*leading, *self.command(*agent)],
+            stdin=terminal,
+            stdout=terminal,
             env=self.settings(),
-            start_new_session=True,
+            start_new_session=not leading,
         )
 
     def tmux(self, *arguments: str) -> str:

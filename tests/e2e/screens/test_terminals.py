@@ -1,9 +1,11 @@
 """Sessions on terminals of every kind, and on none."""
 
 import os
+import pty
 import signal
 import subprocess
 import sys
+import termios
 
 import pytest
 
@@ -72,6 +74,28 @@ def test_dumb_terminal_keeps(dirty: Rig, key: str) -> None:
     assert dirty.action() == LEFT
 
 
+def test_dumb_terminal_drops_what_was_typed_ahead(dirty: Rig) -> None:
+    """A line that was meant for the agent is no answer."""
+    go = dirty.root / "go"
+    dirty.environment["TERM"] = "dumb"
+    script = 'echo agent ready; until [ -e "$0" ]; do sleep 0.1; done'
+    dirty.start("sh", "-c", script, str(go))
+    dirty.shows("agent ready")
+    dirty.type("3\n3\n")
+    dirty.shows("3\n3\n")
+    go.touch()
+    dirty.shows("4) Exit & discard")
+    dirty.type("4")
+    dirty.press("Enter")
+    dirty.shows("2) Yes, discard it")
+    dirty.type("2")
+    dirty.press("Enter")
+    assert dirty.ended() == 0
+    action = dirty.action()
+    assert action is not None
+    assert action["action"] == "discard"
+
+
 def test_dumb_terminal_lost(dirty: Rig) -> None:
     """Keeps."""
     dirty.environment["TERM"] = "dumb"
@@ -89,6 +113,47 @@ def test_no_tmux(dirty: Rig) -> None:
     dirty.shows("agent ready")
     dirty.type("0")
     dirty.press("Enter")
+    assert dirty.ended() == 0
+    assert dirty.action() is None
+
+
+def test_a_terminal_that_nobody_looks_at(dirty: Rig) -> None:
+    """An engine gives one without a size; it is none until somebody attaches to it."""
+    ours, theirs = pty.openpty()
+    dirty.environment["TERM"] = "xterm"
+    dirty.start_unattended(terminal=theirs)
+    os.close(theirs)
+    eventually(dirty.tabs, what="the agent runs")
+    assert dirty.inner("list-clients") == ""
+    termios.tcsetwinsize(ours, (24, 80))
+    eventually(lambda: dirty.inner("list-clients"), what="it is attached")
+    os.close(ours)
+    eventually(lambda: not dirty.inner("list-clients"), what="it is detached")
+    dirty.inner("send-keys", "0", "Enter")
+    assert dirty.ended() == 0
+    assert dirty.action() is None
+
+
+def test_the_size_of_nothing_asks_nobody(dirty: Rig) -> None:
+    """It keeps at once (row J2)."""
+    ours, theirs = pty.openpty()
+    dirty.environment["TERM"] = "xterm"
+    dirty.start_unattended("sh", "-c", "exit 0", terminal=theirs)
+    os.close(theirs)
+    assert dirty.ended() == 0
+    assert dirty.action() is None
+    os.close(ours)
+
+
+def test_lost_while_the_agent_works(dirty: Rig) -> None:
+    """It goes on; when it ends, nobody is there, which keeps."""
+    dirty.start()
+    dirty.shows("agent ready")
+    (tab,) = dirty.tabs()
+    dirty.tmux("kill-server")
+    eventually(lambda: not dirty.inner("list-clients"), what="the terminal is gone")
+    assert dirty.tabs() == [tab]
+    dirty.inner("send-keys", "0", "Enter")
     assert dirty.ended() == 0
     assert dirty.action() is None
 

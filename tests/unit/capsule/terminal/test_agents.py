@@ -52,6 +52,8 @@ def test_shells(command: tuple[str, ...], is_shell: bool) -> None:
 def test_titles_run_nothing() -> None:
     """tmux expands what stands in a title."""
     assert Agent(name="#(reboot) é", command=("x",)).title == "_reboot_"
+    assert Agent(name="-t", command=("x",)).title == "t"
+    assert Agent(name="--", command=("x",)).title == "agent"
 
 
 def test_files(tmp_path: Path) -> None:
