@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from pathlib import Path
 from typing import Final
 
 from controller.capsule.terminal import plain
@@ -26,10 +27,11 @@ MOST_READ: Final = 1 << 16
 MOST_ANSWER: Final = 1 << 22
 
 
-def look(console: Console, orders: Orders) -> Findings | Keep:
+def look(console: Console, orders: Orders, scratch: Path) -> Findings | Keep:
     """Assess the work, unless the person keeps without looking; lost terminals keep too.
 
-    The assessment is a process of its own, so that it can be left at any time. Raises Interrupted.
+    The assessment is a process of its own, so that it can be left at any time. Its temporary files
+    are in `scratch`: an image need not have a place for them. Raises Interrupted.
     """
     command = [*itself(), "assess", str(orders.request)]
     process = subprocess.Popen(
@@ -37,6 +39,7 @@ def look(console: Console, orders: Orders) -> Findings | Keep:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
+        env={**os.environ, "TMPDIR": str(scratch)},
         start_new_session=True,
     )
     try:

@@ -67,7 +67,7 @@ class Direct:
         try:
             with _stopped_by_exception():
                 self._signalled(None)
-                found = Keep() if self._stopping else dialog.look(self._console, orders)
+                found = Keep() if self._stopping else self._look(orders)
                 if not isinstance(found, Findings):
                     return found
                 if found.state is WorkState.CLEAN:
@@ -76,6 +76,9 @@ class Direct:
         except Stopped:
             self._stopping = True
             return None
+
+    def _look(self, orders: Orders) -> Findings | Keep:
+        return dialog.look(self._console, orders, self._places.house)
 
     def _watch(self, child: Child) -> None:
         while not child.ended():

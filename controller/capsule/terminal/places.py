@@ -1,6 +1,7 @@
 """Where a session's terminal has its things, and how the capsule starts itself again."""
 
 import os
+import shutil
 import stat
 import sys
 import tempfile
@@ -67,7 +68,7 @@ def make_house(run: Path) -> Places:
             if not _is_private(house):
                 raise PermissionError(f"{house} belongs to somebody else")
             for left in house.iterdir():
-                left.unlink()
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
         except OSError as error:
             failure = failure or error
             continue

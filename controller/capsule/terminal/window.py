@@ -83,7 +83,7 @@ class Window:
         orders = read_orders(self._places.given)
         if orders is None:
             return Keep()
-        work = dialog.look(self._console, orders)
+        work = dialog.look(self._console, orders, self._places.house)
         if not isinstance(work, Findings):
             return work
         if work.state is WorkState.CLEAN:

@@ -44,3 +44,11 @@ def test_a_place_of_others_is_refused(tmp_path: Path, temporary: Path) -> None:
     made.house.chmod(0o755)
     with pytest.raises(OSError, match="somebody else"):
         make_house(tmp_path)
+
+
+def test_what_a_killed_assessment_left_goes(tmp_path: Path, temporary: Path) -> None:
+    """Its temporary files lie there too."""
+    (tmp_path / "out").mkdir()
+    made = make_house(tmp_path)
+    (made.house / "tmp123/index").mkdir(parents=True)
+    assert list(make_house(tmp_path).house.iterdir()) == []
