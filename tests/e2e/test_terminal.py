@@ -87,10 +87,11 @@ def host(make_host: Callable[[], Host]) -> Host:
     return made
 
 
-def begin(host: Host, **spec: Any) -> None:
+def begin(host: Host, *, patience: str = "", **spec: Any) -> None:
     """Start a session whose entry point is the capsule."""
     command = [*CAPSULE, "session", "--", *AGENT]
-    host.apply("s", image={"ref": INSPECTOR_IMAGE}, command=command, tty=True, **spec)
+    env = [{"name": "SESSIONKEEPER_ANSWER_SECONDS", "value": patience}]
+    host.apply("s", image={"ref": INSPECTOR_IMAGE}, command=command, tty=True, env=env, **spec)
     host.wait("s", "Running")
 
 
@@ -154,8 +155,8 @@ def test_work_that_nobody_saw_is_kept(host: Host, terminal: Terminal) -> None:
 
 
 def test_a_choice_holds_for_its_own_run(host: Host, terminal: Terminal) -> None:
-    """Kept by hand in run 1; run 2 is asked anew, and a lost terminal keeps it."""
-    begin(host)
+    """Kept by hand in run 1; run 2 is asked anew, and kept when nobody is there any more."""
+    begin(host, patience="20")
     work(host, "s", DIRTY)
     terminal.attach(host, "s")
     terminal.end_agent()

@@ -69,12 +69,14 @@ class Console:
     """Keys from `given` and pages to `shown`; `watched` is what else ends a wait.
 
     `pending` may be the beginning of a key, and `woken` is a pipe that another size is told by.
+    Where `patience` is given, a person who does nothing for so many seconds is not there.
     """
 
     given: int = 0
     shown: int = 1
     watched: tuple[int, ...] = ()
     coloured: bool = True
+    patience: float | None = None
     pending: bytes = b""
     woken: tuple[int, int] = field(default_factory=os.pipe)
 
@@ -82,6 +84,10 @@ class Console:
     def of(environment: Mapping[str, str], *watched: int) -> "Console":
         """Return the console of this process; NO_COLOR that is not empty turns colours off."""
         return Console(watched=watched, coloured=not environment.get("NO_COLOR"))
+
+    def waiting(self, seconds: float) -> "Console":
+        """Return the same console, whose person is not waited for longer than this."""
+        return replace(self, patience=seconds)
 
     def watching(self, *more: int) -> "Console":
         """Return the same console, whose waits end for these descriptors too."""
@@ -132,7 +138,9 @@ class Console:
         Raises Interrupted when something that is watched has news.
         """
         while True:
-            ready = self._ready(ESCAPE_SECONDS if self.pending else None)
+            ready = self._ready(ESCAPE_SECONDS if self.pending else self.patience)
+            if not ready and not self.pending:
+                raise TerminalLost
             if not ready:
                 pending, self.pending = self.pending, b""
                 return settle(pending)
@@ -147,7 +155,8 @@ class Console:
         """Wait for a line; None for Ctrl-Q or when nobody is there. Raises Interrupted."""
         line = b""
         while not line.endswith(b"\n"):
-            self._ready(None)
+            if not self._ready(self.patience):
+                return None
             try:
                 line += self._read()
             except TerminalLost:

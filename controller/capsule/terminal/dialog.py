@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,8 @@ from controller.capsule.terminal.orders import Orders
 from controller.capsule.terminal.places import itself
 from controller.capsule.terminal.screens import LOOKING, detail_room, looking, render
 
+ANSWER_SECONDS: Final = "SESSIONKEEPER_ANSWER_SECONDS"
+LONGEST_WAIT: Final = 3600.0
 MOST_READ: Final = 1 << 16
 MOST_ANSWER: Final = 1 << 22
 
@@ -59,7 +62,12 @@ def look(console: Console, orders: Orders, scratch: Path) -> Findings | Keep:
 
 
 def ask(console: Console, findings: Findings, agents: tuple[Agent, ...]) -> Decision:
-    """Show the dialog until there is a decision; a lost terminal keeps. Raises Interrupted."""
+    """Show the dialog until there is a decision; a lost terminal keeps. Raises Interrupted.
+
+    So does a person who does nothing for an hour: an engine does not tell of every terminal that is
+    lost (row J5).
+    """
+    console = console.waiting(patience(os.environ))
     if console.draws:
         return _shown(console, opened(findings, agents), lost=Keep())
     try:
@@ -67,6 +75,15 @@ def ask(console: Console, findings: Findings, agents: tuple[Agent, ...]) -> Deci
             return plain.ask(findings, agents, say=console.say, hear=console.hear)
     except TerminalLost:
         return Keep()
+
+
+def patience(environment: Mapping[str, str]) -> float:
+    """Return how many seconds a question waits for its next key; what is no such number is none."""
+    try:
+        seconds = float(environment.get(ANSWER_SECONDS, ""))
+    except ValueError:
+        return LONGEST_WAIT
+    return seconds if 0 < seconds < LONGEST_WAIT else LONGEST_WAIT
 
 
 def pick(console: Console, agents: tuple[Agent, ...]) -> Decision:

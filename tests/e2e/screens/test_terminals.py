@@ -58,6 +58,16 @@ def test_dumb_terminal_starts_agents(dirty: Rig) -> None:
     assert dirty.action() == LEFT
 
 
+@pytest.mark.parametrize("kind", ["dumb", "screen-256color"])
+def test_a_person_who_is_gone(dirty: Rig, kind: str) -> None:
+    """An engine does not tell of every terminal that is lost: nobody is waited for without end."""
+    dirty.environment |= {"TERM": kind, "SESSIONKEEPER_ANSWER_SECONDS": "3"}
+    dirty.start("sh", "-c", "exit 0")
+    dirty.shows("Exit & discard")
+    assert dirty.ended() == 0
+    assert dirty.action() == LEFT
+
+
 @pytest.mark.parametrize("key", ["C-q", "C-d"])
 def test_dumb_terminal_keeps(dirty: Rig, key: str) -> None:
     """By Ctrl-Q without Enter, and at the end of what can be typed."""
