@@ -1,7 +1,7 @@
 """Which commits HEAD moved away from and no command took back, by what git noted at each move.
 
-A commit made on a detached HEAD is in no ref once something else is checked out; the reflog is
-the one place that still names it (requirements.md C).
+A commit that HEAD left, by a checkout, a reset or with no command of the kind at all, may be in no
+ref; the reflog is the one place that still names it (requirements.md C).
 """
 
 import os
@@ -14,11 +14,12 @@ from typing import Final
 
 from controller.capsule.git import ProbeFailed
 
-ZERO: Final = "0" * 40
 MOST_LOG: Final = 64 << 20
-_OBJECT: Final = re.compile(r"[0-9a-f]{40,64}\Z")
+BY_CHECKOUT: Final = "it was left by a checkout and no ref holds it"
+OTHERWISE: Final = "HEAD was moved away from it and no ref holds it"
+_LINE: Final = re.compile(r"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) [^\t]*(?:\t(.*))?\Z", re.DOTALL)
 _CHECKOUT: Final = "checkout: moving from "
-_GIVING_UP: Final = ("commit (amend): ", "reset: ")
+_AMEND: Final = "commit (amend): "
 _REBASE: Final = re.compile(r"(?:rebase|pull)\b[^:]*\((\w+)\): ")
 
 
@@ -31,63 +32,120 @@ class Entry:
     message: str
 
 
-@dataclass(slots=True, kw_only=True)
-class _Moves:
-    """The moves of a HEAD as they are read, in their order.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """One move of HEAD away from a commit: when, where to, and how that is told."""
 
-    `rewritten` tells, for the commit that a rebase left a branch at, where the branch was before.
+    number: int
+    commit: str
+    to: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenUp:
+    """A commit that a command wrote anew, when, and how many generations with it."""
+
+    number: int
+    commit: str
+    depth: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Moves:
+    """What the moves of a HEAD left and gave up, as they are read in their order.
+
+    Amended and rebased commits are given up; a reset gives up nothing, for no command wrote anew
+    what it left. `rewritten` tells, for the commit that a rebase left a branch at, where the branch
+    was before.
     """
 
     rewritten: Mapping[str, list[str]]
-    left: dict[str, int] = field(default_factory=dict)
-    given_up: list[tuple[int, str]] = field(default_factory=list)
+    left: list[Left] = field(default_factory=list)
+    given_up: list[GivenUp] = field(default_factory=list)
+    at: str = ""
+    number: int = 0
     rebased: str = ""
+    step: int = 0
+    picks: int = 0
 
-    def read(self, number: int, entry: Entry) -> None:
+    @property
+    def commits(self) -> set[str]:
+        """All that HEAD left, there or not."""
+        return {move.commit for move in self.left}
+
+    def read(self, entry: Entry) -> None:
         """Take in one move."""
+        self.number += 1
         rebase = _REBASE.match(entry.message)
-        step = rebase[1] if rebase else ""
-        if not rebase:
-            self.end_rebase(number)
-        if step == "start":
-            self.end_rebase(number)
-            self.rebased = entry.old
-        elif step in ("finish", "abort"):
-            self.rebased = ""
-        if step == "start" or entry.message.startswith(_CHECKOUT):
-            self.left[entry.old] = number
-        elif entry.old != entry.new and (rebase or entry.message.startswith(_GIVING_UP)):
-            self.given_up.append((number, entry.old))
+        if self.at != entry.old:
+            self._leave(self.at, entry.old, OTHERWISE)
         if rebase:
-            self.given_up.extend((number, old) for old in self.rewritten.get(entry.new, ()))
+            self._rebase(rebase[1], entry)
+        else:
+            self._move(entry)
+        self.at = entry.new
 
-    def end_rebase(self, number: int) -> None:
+    def end(self, head: str) -> None:
+        """Take in where HEAD is now, which no move may have brought it to."""
+        self.number += 1
+        self._end_rebase()
+        if self.at != head:
+            self._leave(self.at, head, OTHERWISE)
+
+    def _move(self, entry: Entry) -> None:
+        if entry.message.startswith(_AMEND):
+            self._give_up(entry.old, 1)
+        elif entry.message.startswith(_CHECKOUT):
+            self._leave(entry.old, entry.new, BY_CHECKOUT)
+        elif entry.old != entry.new:
+            self._leave(entry.old, entry.new, OTHERWISE)
+
+    def _rebase(self, step: str, entry: Entry) -> None:
+        """Take in a step of a rebase, which may give up what it made before, but not its base."""
+        if step == "start":
+            self._end_rebase()
+            self.rebased = entry.old
+            self._leave(entry.old, entry.new, BY_CHECKOUT)
+        elif step == "abort":
+            self._give_up(entry.old, self.picks)
+        elif step == "finish":
+            for old in self.rewritten.get(entry.new, ()):
+                self._give_up(old, max(self.picks, 1))
+        elif entry.old != entry.new:
+            self._give_up(entry.old, min(self.picks, 1))
+            self.picks += 1
+        self.step = self.number
+        if step in ("abort", "finish"):
+            self.rebased, self.picks = "", 0
+
+    def _end_rebase(self) -> None:
         """A rebase that returned to no branch was one of the detached HEAD itself."""
-        if self.rebased:
-            self.given_up.append((number, self.rebased))
-            self.rebased = ""
+        self._give_up(self.rebased, self.picks, number=self.step)
+        self.rebased, self.picks = "", 0
+
+    def _leave(self, commit: str, to: str, reason: str) -> None:
+        if commit.strip("0"):
+            self.left.append(Left(number=self.number, commit=commit, to=to, reason=reason))
+
+    def _give_up(self, commit: str, depth: int, *, number: int = 0) -> None:
+        if depth and commit.strip("0"):
+            when = number or self.number
+            self.given_up.append(GivenUp(number=when, commit=commit, depth=depth))
 
 
-def departures(git_dir: Path, common_dir: Path) -> dict[str, frozenset[str]]:
-    """Return the commits that HEAD left, each with the commits that were given up after that.
-
-    What was amended, rebased or reset away is given up, and with it what it was built on.
-    """
+def moves_of(git_dir: Path, common_dir: Path, head: str) -> Moves:
+    """Return what HEAD's moves left and gave up until it came to be at `head`."""
     rewritten = defaultdict[str, list[str]](list)
     for path in _files(common_dir / "logs" / "refs" / "heads"):
         for entry in entries(path):
             if _REBASE.match(entry.message):
                 rewritten[entry.new].append(entry.old)
-    moves = _Moves(rewritten=rewritten)
-    log = list(entries(git_dir / "logs" / "HEAD"))
-    for number, entry in enumerate(log):
-        moves.read(number, entry)
-    moves.end_rebase(len(log))
-    return {
-        commit: frozenset(old for when, old in moves.given_up if when > number and old != ZERO)
-        for commit, number in moves.left.items()
-        if commit != ZERO
-    }
+    moves = Moves(rewritten=rewritten)
+    for entry in entries(git_dir / "logs" / "HEAD"):
+        moves.read(entry)
+    moves.end(head)
+    return moves
 
 
 def _files(top: Path) -> Iterator[Path]:
@@ -96,16 +154,21 @@ def _files(top: Path) -> Iterator[Path]:
 
 
 def entries(path: Path) -> Iterator[Entry]:
-    """Yield the entries of a reflog, the oldest first; none if there is no such log."""
+    """Yield the entries of a reflog, the oldest first; none if there is no such log.
+
+    Raises ProbeFailed for a line that is none, as a power cut leaves it: what it named is lost.
+    """
     try:
         raw = small_file(path)
     except FileNotFoundError:
         return
     for line in raw.decode(errors="surrogateescape").split("\n"):
-        who, _, message = line.partition("\t")
-        fields = who.split(" ", 2)
-        if len(fields) == 3 and _OBJECT.match(fields[0]) and _OBJECT.match(fields[1]):
-            yield Entry(old=fields[0], new=fields[1], message=message)
+        if not line:
+            continue
+        found = _LINE.match(line)
+        if found is None:
+            raise ProbeFailed(f"{path} holds a line that tells no move")
+        yield Entry(old=found[1], new=found[2], message=found[3] or "")
 
 
 def small_file(path: Path) -> bytes:

@@ -8,10 +8,12 @@ from pathlib import Path
 from typing import Final
 
 from controller.api.vocabulary import Isolation
+from controller.capsule.abandoned import abandoned
 from controller.capsule.configuration import Configuration, elsewhere
 from controller.capsule.evidence import Evidence, Unpushed
 from controller.capsule.git import Git, ProbeFailed
-from controller.capsule.reflog import departures, entries, small_file
+from controller.capsule.objects import existing, objects, present, reached
+from controller.capsule.reflog import entries, moves_of, small_file
 from controller.capsule.repositories import Repository
 from controller.capsule.request import Request, Snapshot
 
@@ -57,11 +59,12 @@ def assess_refs(git: Git, scope: Scope, configuration: Configuration, evidence: 
     head_ref, head = _head(git)
     own = [tip for tip in tips if tip.ref not in tracking and _own(tip, scope, head_ref)]
     safe = {tip.commit for tip in tips if tip.ref in tracking and tip.commit}
-    safe = _existing(git, safe | _staying(tips, own, tracking, scope))
+    safe = existing(git, safe | _staying(tips, own, tracking, scope))
     stashed = _stashed(scope, tips)
-    left = _left(git, scope)
+    moves = moves_of(scope.repository.git_dir, scope.repository.common_dir, head)
+    left = existing(git, moves.commits) & moves.commits
     held = {*(tip.commit for tip in own), head} - {""}
-    unsafe = _reached(git, _present(git, {*held, *stashed.values(), *left}), safe)
+    unsafe = reached(git, present(git, {*held, *stashed.values(), *left}), safe)
     if head and not head_ref and head in unsafe:
         evidence.behind(_unpushed(git, "HEAD", head, safe, "HEAD is detached"))
     known = {tip.ref for tip in tips}
@@ -74,15 +77,9 @@ def assess_refs(git: Git, scope: Scope, configuration: Configuration, evidence: 
             reason = _reason(tip, configuration, known, tracking)
             evidence.behind(_unpushed(git, tip.ref, tip.commit, safe, reason, tip.upstream))
     _note_stashes(scope, stashed, evidence)
-    lost = [
-        commit
-        for commit, later in left.items()
-        if commit in unsafe and _reached(git, [commit], held | _existing(git, later))
-    ]
-    for commit in lost:
-        if _reached(git, [commit], set(lost) - {commit}):
-            reason = "it was left by a checkout and no ref holds it"
-            evidence.behind(_unpushed(git, f"HEAD@{{{commit[:12]}}}", commit, safe, reason))
+    lost = abandoned(git, moves, left & unsafe, held | safe)
+    for commit, reason in lost.items():
+        evidence.behind(_unpushed(git, f"HEAD@{{{commit[:12]}}}", commit, safe, reason))
     evidence.note("head", head_ref, head, "refs", *(f"{t.ref} {t.oid}" for t in own))
     evidence.note("stash", *stashed.values(), "left", *lost)
 
@@ -107,7 +104,7 @@ def _tips(git: Git) -> Iterator[Tip]:
         else:
             yield tip
     if nested:
-        inner = list(_objects(git, [f"{tip.oid}^{{}}" for tip in nested]))
+        inner = list(objects(git, [f"{tip.oid}^{{}}" for tip in nested]))
         for tip, (oid, kind) in zip(nested, inner, strict=True):
             yield replace(tip, commit=oid if kind == "commit" else "")
 
@@ -186,48 +183,10 @@ def _staying(tips: Iterable[Tip], own: Iterable[Tip], tracking: set[str], scope:
     return started - {""}
 
 
-def _reached(git: Git, tips: Iterable[str], safe: Iterable[str]) -> set[str]:
-    """Return the commits that are reached from tips and not from what is safe."""
-    wanted = set(tips)
-    if not wanted:
-        return set()
-    given = "\n".join((*wanted, *(f"^{oid}" for oid in safe), "")).encode()
-    command = ("rev-list", "--stdin")
-    return {record.decode() for record in git.records(*command, given=given, separator=b"\n")}
-
-
-def _existing(git: Git, objects: Iterable[str]) -> set[str]:
-    """Return the commits among objects, or that tags among them lead to, and that are here.
-
-    An answer that asks no remote: of a partial clone git takes what is missing to be there.
-    """
-    given = "\n".join((*objects, "")).encode()
-    command = (
-        "rev-list", "--no-walk=unsorted", "--ignore-missing", "--missing=allow-promisor", "--stdin"
-    )  # fmt: skip
-    return {record.decode() for record in git.records(*command, given=given, separator=b"\n")}
-
-
-def _present(git: Git, commits: set[str]) -> set[str]:
-    """Return commits that something names, if all of them are here; raises ProbeFailed."""
-    if missing := commits - _existing(git, commits):
-        raise ProbeFailed(f"commit {min(missing)} is missing from the repository")
-    return commits
-
-
-def _objects(git: Git, names: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield what each name leads to: the object and its kind, or the name and `missing`."""
-    given = "\n".join((*names, "")).encode()
-    command = ("cat-file", "--batch-check=%(objectname) %(objecttype)")
-    for record in git.records(*command, given=given, separator=b"\n"):
-        oid, _, kind = record.decode().partition(" ")
-        yield oid, kind
-
-
 def _unpushed(
     git: Git, ref: str, commit: str, safe: Iterable[str], reason: str, upstream: str = ""
 ) -> Unpushed:
-    ahead = len(_reached(git, [commit], safe))
+    ahead = len(reached(git, [commit], safe))
     return Unpushed(ref=ref, upstream=upstream, ahead=ahead, reason=reason)
 
 
@@ -268,9 +227,3 @@ def _note_stashes(scope: Scope, stashed: Mapping[int, str], evidence: Evidence) 
     words = "stashed in the repository that is shared" if shared else "stashed"
     for number in stashed:
         evidence.behind(Unpushed(ref=f"stash@{{{number}}}", ahead=1, reason=words))
-
-
-def _left(git: Git, scope: Scope) -> dict[str, frozenset[str]]:
-    """Return commits that HEAD left and that are still there, with what was given up later."""
-    left = departures(scope.repository.git_dir, scope.repository.common_dir)
-    return {commit: left[commit] for commit in sorted(_existing(git, left) & left.keys())}

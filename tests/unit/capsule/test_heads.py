@@ -9,6 +9,7 @@ from controller.api.vocabulary import Isolation
 from tests.unit.capsule.builder import CLEAN, Bench, Seen, check, dirty, run_git, unpushed
 
 LEFT = "1 it was left by a checkout and no ref holds it"
+MOVED = "1 HEAD was moved away from it and no ref holds it"
 Refs = dict[str, str]
 
 
@@ -147,22 +148,133 @@ def _left_by_a_rebase(bench: Bench) -> Refs:
 
 
 def _reset(bench: Bench) -> Refs:
-    _detached(bench)
+    commit = _detached(bench)
+    bench.git("reset", "-q", "--hard", "HEAD~1")
+    return _moved_from(commit)
+
+
+def _reset_two_on_a_branch(bench: Bench) -> Refs:
+    bench.commit()
+    commit = bench.commit("more")
+    bench.git("reset", "-q", "--hard", "HEAD~2")
+    return {ref: words.replace("1", "2") for ref, words in _moved_from(commit).items()}
+
+
+def _reset_after_a_push(bench: Bench) -> Refs:
+    bench.commit()
+    bench.push()
     bench.git("reset", "-q", "--hard", "HEAD~1")
     return {}
+
+
+def _moved_from(commit: str) -> Refs:
+    return {f"HEAD@{{{commit[:12]}}}": MOVED}
 
 
 def _left_then_reset(bench: Bench) -> Refs:
     bench.git("checkout", "-q", "-b", "f")
-    bench.commit()
+    commit = bench.commit()
     bench.git("checkout", "-q", bench.branch)
     bench.git("checkout", "-q", "f")
     bench.git("reset", "-q", "--hard", "HEAD~1")
-    return {}
+    return _moved_from(commit)
+
+
+def _ref_put_elsewhere(bench: Bench) -> Refs:
+    """What writes a ref says nothing of why."""
+    commit = bench.commit()
+    bench.git("update-ref", "HEAD", "HEAD~1")
+    bench.git("reset", "-q", "--hard")
+    return _moved_from(commit)
+
+
+def _head_put_on_a_branch(bench: Bench) -> Refs:
+    """A HEAD that is made to name another branch notes no move at all."""
+    commit = _detached(bench)
+    bench.git("symbolic-ref", "HEAD", f"refs/heads/{bench.branch}")
+    bench.git("reset", "-q", "--hard")
+    return _moved_from(commit)
+
+
+def _head_put_on_a_branch_and_moved_on(bench: Bench) -> Refs:
+    refs = _head_put_on_a_branch(bench)
+    bench.commit("more")
+    bench.push()
+    return refs
+
+
+def _head_put_on_no_branch(bench: Bench) -> Refs:
+    commit = _detached(bench)
+    bench.git("symbolic-ref", "HEAD", "refs/heads/unborn")
+    bench.git("rm", "-rfq", ".")
+    return _moved_from(commit)
+
+
+def _amended_after_a_reset(bench: Bench) -> Refs:
+    """A commit that a reset left was not amended with the one that HEAD went to."""
+    commit = _detached(bench)
+    bench.git("reset", "-q", "--hard", "HEAD~1")
+    bench.commit("other")
+    bench.git("commit", "-q", "--amend", "-m", "better")
+    return {"HEAD": "1 HEAD is detached", **_moved_from(commit)}
+
+
+def _below_an_amended_one(bench: Bench) -> Refs:
+    """Only the commit itself is amended, not what it was built on and HEAD left."""
+    commit = _detached(bench)
+    bench.git("checkout", "-q", bench.branch)
+    bench.git("checkout", "-q", commit)
+    bench.commit("more")
+    bench.git("commit", "-q", "--amend", "-m", "better")
+    amended = bench.git("rev-parse", "HEAD")
+    bench.git("checkout", "-q", bench.branch)
+    return {f"HEAD@{{{amended[:12]}}}": LEFT.replace("1", "2")}
+
+
+def _base_of_an_aborted_rebase(bench: Bench) -> Refs:
+    """A rebase that is aborted gives up its own commits, not the one that it was to be built on."""
+    base = _conflicting(bench)
+    run_git(bench.tree, "rebase", "-q", base, codes=(1,))
+    bench.git("rebase", "--abort")
+    return {f"HEAD@{{{base[:12]}}}": LEFT}
+
+
+def _conflicting(bench: Bench) -> str:
+    """Leave a commit that the pushed branch of the session can not be rebased to."""
+    bench.git("checkout", "-q", "--detach")
+    base = bench.commit("a", "base\n")
+    bench.git("checkout", "-q", bench.branch)
+    bench.commit("a", "own\n")
+    bench.push()
+    return base
+
+
+def _base_that_a_rebase_went_away_from(bench: Bench) -> Refs:
+    """A rebase gives up what it wrote anew, not what that had been built on before."""
+    base = _detached(bench)
+    bench.git("checkout", "-q", bench.branch)
+    bench.git("checkout", "-q", "-b", "f", base)
+    bench.commit("more")
+    bench.git("rebase", "-q", "--onto", bench.branch, base, "f")
+    return {"refs/heads/f": "1 no upstream", f"HEAD@{{{base[:12]}}}": LEFT}
+
+
+def _amended_in_a_rebase(bench: Bench) -> Refs:
+    """A rebase goes on after a commit that a person amended, and gives up all that it wrote anew."""
+    bench.git("checkout", "-q", "-b", "f")
+    bench.commit("one")
+    bench.git("checkout", "-q", bench.branch)
+    bench.git("checkout", "-q", "f")
+    bench.commit("two")
+    bench.git("-c", "sequence.editor=sed -i s/pick/edit/", "rebase", "-q", "-i", "HEAD~2")
+    bench.git("commit", "-q", "--amend", "-m", "better")
+    bench.git("rebase", "--continue")
+    bench.git("rebase", "--continue")
+    return {"refs/heads/f": "2 no upstream"}
 
 
 def _reset_in_place_then_left(bench: Bench) -> Refs:
-    """A reset to the commit itself gives nothing up, nor does one that is taken back."""
+    """A reset to the commit itself leaves nothing, nor does one that is taken back."""
     commit = _detached(bench)
     bench.git("reset", "-q", "--hard")
     bench.git("reset", "-q", "--hard", "HEAD~1")
@@ -196,7 +308,18 @@ MOVES: dict[str, Callable[[Bench], Refs]] = {
     "detached rebase": _detached_rebase,
     "left by a rebase": _left_by_a_rebase,
     "reset": _reset,
+    "reset, two on a branch": _reset_two_on_a_branch,
+    "reset after a push": _reset_after_a_push,
     "left, then reset": _left_then_reset,
+    "ref put elsewhere": _ref_put_elsewhere,
+    "HEAD put on a branch": _head_put_on_a_branch,
+    "HEAD put on a branch and moved on": _head_put_on_a_branch_and_moved_on,
+    "HEAD put on no branch": _head_put_on_no_branch,
+    "amended after a reset": _amended_after_a_reset,
+    "below an amended one": _below_an_amended_one,
+    "base of an aborted rebase": _base_of_an_aborted_rebase,
+    "base that a rebase went away from": _base_that_a_rebase_went_away_from,
+    "amended in a rebase": _amended_in_a_rebase,
     "reset in place, then left": _reset_in_place_then_left,
     "orphan": _orphan,
 }
