@@ -12,6 +12,7 @@ from pathlib import Path
 
 from controller.api.vocabulary import Isolation
 from controller.capsule.configuration import read
+from controller.capsule.contained import require_contained
 from controller.capsule.evidence import Evidence, Work
 from controller.capsule.git import Bounds, Git, ProbeFailed
 from controller.capsule.refs import Scope, assess_refs
@@ -95,8 +96,9 @@ class Assessment:
     def _look(self, scope: Scope, evidence: Evidence) -> None:
         """Look at one repository; what one probe can not tell keeps none from the others."""
         repository = scope.repository
+        require_contained(repository.git_dir, repository.common_dir, self.bounds)
         git = Git(git_dir=repository.git_dir, tree=repository.tree, bounds=self.bounds)
-        configuration = read(git)
+        configuration = read(git, own=repository.places)
         git = replace(git, settings=configuration.silenced)
         if configuration.partial:
             evidence.remarks.append("the clone is partial: its history is not complete here")

@@ -3,14 +3,14 @@
 import os
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import unquote, urlsplit
 
-from controller.capsule.git import Git
+from controller.capsule.git import Git, ProbeFailed
 from controller.capsule.request import Request
 
 NETWORK_SCHEMES: Final = frozenset({"ssh", "git", "http", "https", "git+ssh", "ssh+git"})
@@ -51,11 +51,19 @@ class Configuration:
         return silent | {f"filter.{name}.required": "false" for name in self.filters}
 
 
-def read(git: Git) -> Configuration:
-    """Ask for all settings at once; raises ProbeFailed, naming what git does not understand."""
+def read(git: Git, *, own: Sequence[Path] = ()) -> Configuration:
+    """Ask for all settings at once; raises ProbeFailed, naming what git does not understand.
+
+    Where `own` names places, settings that a file elsewhere was included for are refused: later
+    commands would quote from it, and the evidence would show it.
+    """
     settings = defaultdict[str, list[str]](list)
-    for record in git.records("config", "--list", "-z", "--includes"):
-        key, _, value = record.decode(errors="surrogateescape").partition("\n")
+    asked = ("config", "--list", "-z", "--includes", "--show-origin")
+    told = [record.decode(errors="surrogateescape") for record in git.records(*asked)]
+    for origin in set(told[::2]) if own else ():
+        _require_own(origin, git, own)
+    for setting in told[1::2]:
+        key, _, value = setting.partition("\n")
         settings[key].append(value)
     rewrites = list(_rewrites(settings))
     return Configuration(
@@ -74,6 +82,15 @@ def read(git: Git) -> Configuration:
             and settings.get(f"branch.{(branch := key[len('branch.') : -len('.remote')])}.merge")
         },
     )
+
+
+def _require_own(origin: str, git: Git, own: Sequence[Path]) -> None:
+    if origin == "command line:":
+        return
+    kind, _, name = origin.partition(":")
+    path = (git.tree or git.git_dir) / name
+    if kind != "file" or not any(_within(path, place) for place in own):
+        raise ProbeFailed(f"settings are included from outside of the repository: {name}")
 
 
 def _rewrites(settings: Mapping[str, list[str]]) -> Iterator[tuple[str, str]]:

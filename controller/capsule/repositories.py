@@ -26,6 +26,11 @@ class Repository:
     common_dir: Path
     tree: Path | None
 
+    @property
+    def places(self) -> tuple[Path, ...]:
+        """Where its files are."""
+        return (self.git_dir, self.common_dir, *([self.tree] if self.tree else ()))
+
 
 @dataclass(slots=True, kw_only=True)
 class Found:
@@ -107,7 +112,7 @@ def at(name: str, tree: Path, *, registered: Path | None = None) -> Repository:
         raise ProbeFailed(f"{marker} is neither a directory nor a file")
     common = git_dir / "commondir"
     common_dir = git_dir
-    if _kind(common) == stat.S_IFREG:
+    if _kind(common) is not None:
         common_dir = _pointer(common, "", git_dir)
     _owned(git_dir, common_dir)
     if common_dir != git_dir:

@@ -260,7 +260,7 @@ def _base_that_a_rebase_went_away_from(bench: Bench) -> Refs:
 
 
 def _amended_in_a_rebase(bench: Bench) -> Refs:
-    """A rebase goes on after a commit that a person amended, and gives up all that it wrote anew."""
+    """A rebase goes on after a person amended a commit, and gives up all that it wrote anew."""
     bench.git("checkout", "-q", "-b", "f")
     bench.commit("one")
     bench.git("checkout", "-q", bench.branch)
