@@ -6,12 +6,13 @@ an answer makes the verdict Unknown and the rest is looked at all the same.
 
 from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from controller.api.vocabulary import Isolation
-from controller.capsule.configuration import read
+from controller.capsule.configuration import Configuration, read
 from controller.capsule.contained import require_contained
 from controller.capsule.evidence import Evidence, Work
 from controller.capsule.git import Bounds, Git, ProbeFailed
@@ -94,7 +95,10 @@ class Assessment:
                 self._look(scope, evidence)
 
     def _look(self, scope: Scope, evidence: Evidence) -> None:
-        """Look at one repository; what one probe can not tell keeps none from the others."""
+        """Look at one repository; what one probe can not tell keeps none from the others.
+
+        Refs are looked at while git walks through the tree: neither needs the other's answer.
+        """
         repository = scope.repository
         require_contained(repository.git_dir, repository.common_dir, self.bounds)
         git = Git(git_dir=repository.git_dir, tree=repository.tree, bounds=self.bounds)
@@ -104,19 +108,28 @@ class Assessment:
             evidence.remarks.append("the clone is partial: its history is not complete here")
         if (repository.common_dir / "shallow").exists():
             evidence.remarks.append("the clone is shallow: its history is not complete here")
-        with _failing(evidence):
-            assess_refs(git, scope, configuration, evidence)
-        with _failing(evidence):
-            inner = assess_tree(git, repository, configuration, evidence)
-            for directory in sorted(inner.trees):
-                self._inside(repository, directory, evidence)
-            for directory in sorted(inner.bare):
-                self._bare(repository.name, repository.tree or directory, directory)
+        refs = Evidence(name=evidence.name)
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            asked = beside.submit(assess_refs, git, scope, configuration, refs)
+            with _failing(evidence):
+                self._look_at_tree(git, repository, configuration, evidence)
+            with _failing(refs):
+                asked.result()
+        evidence.take(refs)
         with _failing(evidence):
             for other in parked(repository, self.bounds):
                 self._add(other, Isolation.CLONE)
         with _failing(evidence):
             self._all_linked(scope, evidence)
+
+    def _look_at_tree(
+        self, git: Git, repository: Repository, configuration: Configuration, evidence: Evidence
+    ) -> None:
+        inner = assess_tree(git, repository, configuration, evidence)
+        for directory in sorted(inner.trees):
+            self._inside(repository, directory, evidence)
+        for directory in sorted(inner.bare):
+            self._bare(repository.name, repository.tree or directory, directory)
 
     def _all_linked(self, scope: Scope, evidence: Evidence) -> None:
         """Look at the worktrees of a repository, but for other mounts and others' worktrees."""

@@ -112,6 +112,13 @@ class Evidence:
         else:
             self.more_unpushed += 1
 
+    def take(self, refs: "Evidence") -> None:
+        """Add what was found among the refs of the same repository."""
+        self.note("refs", refs.digest.digest())
+        self.unpushed.extend(refs.unpushed)
+        self.more_unpushed += refs.more_unpushed
+        self.failures[:] = dict.fromkeys((*refs.failures, *self.failures))
+
     def to_json(self, room: int = MOST_LISTED) -> dict[str, Any]:
         """Return it as `status.work.mounts[]` holds it, with lists no longer than there is room."""
         files = _fitting(

@@ -1,13 +1,13 @@
 """Questions about the objects of a repository, each answered by one git command."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
-from controller.capsule.git import Git, ProbeFailed
+from controller.capsule.git import Git
 
 
-def reached(git: Git, tips: Iterable[str], safe: Iterable[str]) -> set[str]:
+def reached(git: Git, tips: Iterable[str], safe: Collection[str]) -> set[str]:
     """Return the commits that are reached from tips and not from what is safe."""
-    wanted = set(tips)
+    wanted = set(tips) - set(safe)
     if not wanted:
         return set()
     lines = git.records("rev-list", "--stdin", given=_given(wanted, safe), separator=b"\n")
@@ -24,13 +24,6 @@ def existing(git: Git, objects: Iterable[str]) -> set[str]:
         "rev-list", "--no-walk=unsorted", "--ignore-missing", "--missing=allow-promisor", "--stdin"
     )  # fmt: skip
     return {record.decode() for record in git.records(*command, given=given, separator=b"\n")}
-
-
-def present(git: Git, commits: set[str]) -> set[str]:
-    """Return commits that something names, if all of them are here; raises ProbeFailed."""
-    if missing := commits - existing(git, commits):
-        raise ProbeFailed(f"commit {min(missing)} is missing from the repository")
-    return commits
 
 
 def objects(git: Git, names: Iterable[str]) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,7 @@
 too: on a remote as last seen, or in the source that the tree was made from.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -12,7 +12,7 @@ from controller.capsule.abandoned import abandoned
 from controller.capsule.configuration import Configuration, elsewhere
 from controller.capsule.evidence import Evidence, Unpushed
 from controller.capsule.git import Git, ProbeFailed
-from controller.capsule.objects import existing, objects, present, reached
+from controller.capsule.objects import existing, objects, reached
 from controller.capsule.reflog import entries, moves_of, small_file
 from controller.capsule.repositories import Repository
 from controller.capsule.request import Request, Snapshot
@@ -62,9 +62,13 @@ def assess_refs(git: Git, scope: Scope, configuration: Configuration, evidence: 
     safe = existing(git, safe | _staying(tips, own, tracking, scope))
     stashed = _stashed(scope, tips)
     moves = moves_of(scope.repository.git_dir, scope.repository.common_dir, head)
-    left = existing(git, moves.commits) & moves.commits
     held = {*(tip.commit for tip in own), head} - {""}
-    unsafe = reached(git, present(git, {*held, *stashed.values(), *left}), safe)
+    named = {*held, *stashed.values()}
+    here = existing(git, named | moves.commits)
+    if missing := named - here:
+        raise ProbeFailed(f"commit {min(missing)} is missing from the repository")
+    left = moves.commits & here
+    unsafe = reached(git, named | left, safe)
     if head and not head_ref and head in unsafe:
         evidence.behind(_unpushed(git, "HEAD", head, safe, "HEAD is detached"))
     known = {tip.ref for tip in tips}
@@ -184,7 +188,7 @@ def _staying(tips: Iterable[Tip], own: Iterable[Tip], tracking: set[str], scope:
 
 
 def _unpushed(
-    git: Git, ref: str, commit: str, safe: Iterable[str], reason: str, upstream: str = ""
+    git: Git, ref: str, commit: str, safe: Collection[str], reason: str, upstream: str = ""
 ) -> Unpushed:
     ahead = len(reached(git, [commit], safe))
     return Unpushed(ref=ref, upstream=upstream, ahead=ahead, reason=reason)

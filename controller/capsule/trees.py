@@ -32,10 +32,9 @@ IN_PROGRESS: Final = {
 }
 ABSENT: Final = "absent"
 # Of `ls-files -v -s -z`: tag, mode, object, stage, a tab, and the path, which may hold tabs too.
-_ENTRY: Final = rb"(?<![^\0])%b %b [0-9a-f]+ [0-3]\t([^\0]*)"
-_FLAGGED: Final = re.compile(_ENTRY % (b"([a-zS])", b"[0-7]{6}"))
-_SUBMODULE: Final = re.compile(_ENTRY % (b"[A-Za-z?]", b"160000"))
-_PLACE: Final = re.compile(rb"(?<![^\0])[^\t\0]+\t([^\0]*)/[^/\0]*")
+# Most entries are plain files without a flag, and those are passed over at the first letters.
+_ODD: Final = re.compile(rb"\0(?!H 1[02])([^\0\t]*)\t([^\0]*)")
+_PLACE: Final = re.compile(rb"\t([^\0]*)/")
 _PATH_AT: Final = {b"1": 8, b"2": 9, b"u": 10, b"?": 1, b"!": 1}
 
 
@@ -159,9 +158,12 @@ def _index(git: Git) -> Index:
     """Read the index; by the piece, since a tree has many more files than are of interest here."""
     index = Index()
     for piece in git.pieces("ls-files", "-v", "-s", "-z"):
-        index.flagged.extend(_FLAGGED.findall(piece))
-        index.submodules.extend(_SUBMODULE.findall(piece))
         index.places.update(_PLACE.findall(piece))
+        for told, path in _ODD.findall(b"\0" + piece):
+            if told[:1].islower() or told[:1] == b"S":
+                index.flagged.append((told[:1], path))
+            if told[2:8] == b"160000":
+                index.submodules.append(path)
     return index
 
 

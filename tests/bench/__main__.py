@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from tests.bench import reactions, restore, scale
+from tests.bench import assessment, reactions, restore, scale
 from tests.bench.result import Result, table
 from tests.cluster.environment import ROOT, cluster
 from tests.e2e.host import Host
@@ -16,6 +16,7 @@ ROWS: dict[str, Callable[[Host], list[Result]]] = {
     "death": lambda host: [reactions.death(host)],
     "change": lambda host: [reactions.change(host)],
     "restore": lambda host: [restore.restore(host)],
+    "assessment": lambda host: [assessment.assessment()],
     "scale": scale.start_and_idle,
 }
 PAGE = ROOT / "docs/benchmarks.md"
