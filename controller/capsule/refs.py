@@ -22,7 +22,7 @@ REMOTES: Final = "refs/remotes/"
 STASH: Final = "refs/stash"
 _FORMAT: Final = "%00".join(
     ("%(refname)", "%(objectname)", "%(objecttype)", "%(*objectname)", "%(*objecttype)",
-     "%(upstream)", "%(symref)")
+     "%(upstream)", "%(symref)", "%(HEAD)")
 )  # fmt: skip
 
 
@@ -34,6 +34,7 @@ class Tip:
     oid: str
     commit: str
     upstream: str
+    is_head: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +57,7 @@ def assess_refs(git: Git, scope: Scope, configuration: Configuration, evidence: 
     """Find commits that would go with this repository. Raises ProbeFailed."""
     tips = list(_tips(git))
     tracking = _tracking(tips, scope, configuration)
-    head_ref, head = _head(git)
+    head_ref, head = _head(git, tips)
     own = [tip for tip in tips if tip.ref not in tracking and _own(tip, scope, head_ref)]
     safe = {tip.commit for tip in tips if tip.ref in tracking and tip.commit}
     safe = existing(git, safe | _staying(tips, own, tracking, scope))
@@ -98,11 +99,12 @@ def _tips(git: Git) -> Iterator[Tip]:
         fields = record.decode(errors="surrogateescape").split("\0")
         if len(fields) != _FORMAT.count("%00") + 1:
             raise ProbeFailed("git for-each-ref printed what is not understood")
-        ref, oid, kind, peeled, peeled_kind, upstream, symref = fields
+        ref, oid, kind, peeled, peeled_kind, upstream, symref, star = fields
         if symref == "HEAD" or symref.startswith("refs/"):
             continue
         commit = oid if kind == "commit" else peeled if peeled_kind == "commit" else ""
-        tip = Tip(ref=ref, oid=oid, commit=commit, upstream=upstream)
+        is_head = star == "*"
+        tip = Tip(ref=ref, oid=oid, commit=commit, upstream=upstream, is_head=is_head)
         if kind == peeled_kind == "tag":
             nested.append(tip)
         else:
@@ -125,8 +127,11 @@ def _tracking(tips: Iterable[Tip], scope: Scope, configuration: Configuration) -
     }
 
 
-def _head(git: Git) -> tuple[str, str]:
+def _head(git: Git, tips: Iterable[Tip]) -> tuple[str, str]:
     """Return what HEAD names, empty if it is detached, and its commit, empty if it is unborn."""
+    for tip in tips:
+        if tip.is_head and tip.commit:
+            return tip.ref, tip.commit
     ref = git.text("symbolic-ref", "--quiet", "HEAD", silent_codes=(1,))
     given = ("rev-parse", "--quiet", "--verify", "--end-of-options", "HEAD^{commit}")
     commit = git.text(*given, silent_codes=(1,))

@@ -66,7 +66,7 @@ def assess_tree(
     places: set[bytes] = set()
     judged: list[bytes] = []
     with ThreadPoolExecutor(max_workers=1) as beside:
-        listing = beside.submit(_index, git)
+        listing = beside.submit(_index, git, tree)
         for change in _status(git, tree, evidence, inner):
             _take(change, tree, git.bounds, evidence, judged)
             places.add(_directory(change.path))
@@ -76,7 +76,7 @@ def assess_tree(
     for change in _at_submodules(git, tree, index.submodules, inner):
         _take(change, tree, git.bounds, evidence, judged)
     _filtered(git, configuration, judged, evidence)
-    _hidden_repositories(tree, places | index.places, inner)
+    inner.trees.update(index.repositories, _hidden_repositories(tree, places - index.places))
     return inner
 
 
@@ -146,15 +146,17 @@ def _directory(path: bytes) -> bytes:
 class Index:
     """What of an index git status does not tell all about, and the directories of its entries.
 
-    Of the flagged ones, a lower-case tag is assume-unchanged, an S or s skip-worktree.
+    `repositories` are those of them that have one of their own. Of the flagged ones, a lower-case
+    tag is assume-unchanged, an S or s skip-worktree.
     """
 
     flagged: list[tuple[bytes, bytes]] = field(default_factory=list)
     submodules: list[bytes] = field(default_factory=list)
     places: set[bytes] = field(default_factory=set)
+    repositories: set[Path] = field(default_factory=set)
 
 
-def _index(git: Git) -> Index:
+def _index(git: Git, tree: Path) -> Index:
     """Read the index; by the piece, since a tree has many more files than are of interest here."""
     index = Index()
     for piece in git.pieces("ls-files", "-v", "-s", "-z"):
@@ -164,6 +166,7 @@ def _index(git: Git) -> Index:
                 index.flagged.append((told[:1], path))
             if told[2:8] == b"160000":
                 index.submodules.append(path)
+    index.repositories.update(_hidden_repositories(tree, index.places))
     return index
 
 
@@ -254,8 +257,11 @@ def _filtered(
         evidence.failures.append(f"whether files differ is known to the filter {name} alone")
 
 
-def _hidden_repositories(tree: Path, places: set[bytes], inner: Inner) -> None:
-    """Find repositories inside directories whose files are tracked: git does not show them."""
+def _hidden_repositories(tree: Path, places: set[bytes]) -> Iterator[Path]:
+    """Find repositories inside directories whose files are tracked: git does not show them.
+
+    The directories above are added to the places.
+    """
     top = os.fsencode(tree)
     for place in list(places):
         above = place
@@ -263,4 +269,4 @@ def _hidden_repositories(tree: Path, places: set[bytes], inner: Inner) -> None:
             places.add(above)
     for place in places - {b""}:
         if os.path.lexists(b"%b/%b/.git" % (top, place)):
-            inner.trees.add(tree / os.fsdecode(place))
+            yield tree / os.fsdecode(place)
