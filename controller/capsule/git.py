@@ -53,6 +53,7 @@ PINNED: Final[Mapping[str, str]] = {
     "submodule.recurse": "false",
 }
 _ENVIRONMENT: Final[Mapping[str, str]] = {
+    "GIT_ALLOW_PROTOCOL": "",
     "GIT_ASKPASS": "false",
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_CEILING_DIRECTORIES": "/",

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from controller.api.vocabulary import WorkState
+from controller.capsule import git
 from controller.capsule.assess import assess
 from controller.capsule.evidence import Work
 from tests.unit.capsule.builder import Bench, message_of, run_git, write
@@ -90,8 +91,8 @@ def _filters(bench: Bench) -> None:
     _config("diff.evil.textconv", "diff.evil.command", "merge.evil.driver")(bench)
 
 
-def _promisor(url: str, *settings: str) -> Act:
-    """Have git miss an object that a remote of the session's promises."""
+def _promisor(url: str, **settings: str) -> Act:
+    """Have git miss objects that a remote of the session's promises, which it fetches unasked."""
 
     def act(bench: Bench) -> None:
         for pack in (bench.common_dir / "objects" / "pack").glob("*.pack"):
@@ -102,8 +103,8 @@ def _promisor(url: str, *settings: str) -> Act:
         bench.git("config", "extensions.partialClone", "evil")
         bench.git("config", "remote.evil.promisor", "true")
         bench.git("config", "remote.evil.url", url.format(program=_program(bench)))
-        for key in settings:
-            bench.git("config", key, _program(bench))
+        for key, value in settings.items():
+            bench.git("config", key, value.format(program=_program(bench)))
         for oid in gone:
             (bench.common_dir / "objects" / oid[:2] / oid[2:]).unlink()
 
@@ -144,10 +145,6 @@ PROGRAMS: dict[str, Act] = {
     "alternate refs": _config("core.alternateRefsCommand", "uploadpack.packObjectsHook"),
     "aliases": _config("alias.status", "alias.config", "alias.ls-files", "alias.rev-list"),
     "traces": _config("trace2.normalTarget", "trace2.eventTarget", "trace2.perfTarget"),
-    "promisor, ext": _promisor("ext::{program}", "protocol.ext.allow"),
-    "promisor, file": _promisor(".", "remote.evil.uploadpack"),
-    "promisor, ssh": _promisor("ssh://host/x", "core.sshCommand", "ssh.variant"),
-    "promisor, helper": _promisor("x", "remote.evil.vcs"),
     "submodule": _submodule,
     "configuration of the worktree": _worktree_config,
     "included configuration": _included,
@@ -159,6 +156,30 @@ def test_nothing_runs(bench: Bench, row: str) -> None:
     """No program that a repository names is run, whatever names it."""
     PROGRAMS[row](bench)
     _assessed(bench)
+
+
+PROMISORS: dict[str, Act] = {
+    "ext": _promisor("ext::{program}", **{"protocol.ext.allow": "always"}),
+    "file": _promisor(
+        "{program}/../..",
+        **{"remote.evil.uploadpack": "{program}", "protocol.file.allow": "always"},
+    ),
+    "ssh": _promisor(
+        "ssh://h/x", **{"core.sshCommand": "{program}", "protocol.ssh.allow": "always"}
+    ),
+    "git": _promisor("git://h/x", **{"core.gitProxy": "{program}", "protocol.git.allow": "always"}),
+    "helper": _promisor("{program}", **{"remote.evil.vcs": "ext", "protocol.ext.allow": "always"}),
+}
+
+
+@pytest.mark.parametrize("row", PROMISORS)
+def test_nothing_is_fetched(bench: Bench, row: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A missing object is asked of no remote, by a git that knows no way to be told so either."""
+    PROMISORS[row](bench)
+    assert _assessed(bench).state is WorkState.UNKNOWN
+    older = {k: v for k, v in git._ENVIRONMENT.items() if k != "GIT_NO_LAZY_FETCH"}
+    monkeypatch.setattr(git, "_ENVIRONMENT", older)
+    assert _assessed(bench).state is WorkState.UNKNOWN
 
 
 def _ref(name: str) -> Act:
