@@ -19,8 +19,7 @@ def make(order: Order, bounds: Bounds) -> Made:
     """Fetch all branches and tags, and check one out. Raises Refusal, ProbeFailed and OSError."""
     branch = order.branch or order.scratch
     clone = empty(order.tree, branch, bounds)
-    allowed = {f"protocol.{scheme}.allow": "always" for scheme in SCHEMES}
-    online = replace(clone, settings={**SETTINGS, **_PATIENCE, **allowed})
+    online = replace(clone, settings={**SETTINGS, **_PATIENCE}, transports=SCHEMES)
     remember_origin(clone, order.url, branch, tracked=False)
     base = ""
     for record in online.records("ls-remote", "--", order.url, "HEAD", separator=b"\n"):

@@ -53,7 +53,6 @@ PINNED: Final[Mapping[str, str]] = {
     "submodule.recurse": "false",
 }
 _ENVIRONMENT: Final[Mapping[str, str]] = {
-    "GIT_ALLOW_PROTOCOL": "",
     "GIT_ASKPASS": "false",
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_CEILING_DIRECTORIES": "/",
@@ -97,12 +96,16 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Git:
-    """Git on one repository, named by its directory as recorded, never as found."""
+    """Git on one repository, named by its directory as recorded, never as found.
+
+    It speaks by none but the given `transports`, whatever the repository's settings allow.
+    """
 
     git_dir: Path
     tree: Path | None
     bounds: Bounds
     settings: Mapping[str, str] = field(default_factory=dict)
+    transports: tuple[str, ...] = ()
 
     def records(
         self,
@@ -202,6 +205,7 @@ class Git:
         settings = {**PINNED, **self.settings}
         environment = {
             **_ENVIRONMENT,
+            "GIT_ALLOW_PROTOCOL": ":".join(self.transports),
             "PATH": os.environ.get("PATH", os.defpath),
             "TMPDIR": tempfile.gettempdir(),
             "GIT_DIR": str(self.git_dir),

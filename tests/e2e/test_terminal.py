@@ -87,7 +87,7 @@ def host(make_host: Callable[[], Host]) -> Host:
     return made
 
 
-def begin(host: Host, *, patience: str = "", **spec: Any) -> None:
+def begin(host: Host, *, patience: str = "3600", **spec: Any) -> None:
     """Start a session whose entry point is the capsule."""
     command = [*CAPSULE, "session", "--", *AGENT]
     env = [{"name": "SESSIONKEEPER_ANSWER_SECONDS", "value": patience}]
