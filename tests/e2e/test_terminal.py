@@ -170,7 +170,7 @@ def test_a_choice_holds_for_its_own_run(host: Host, terminal: Terminal) -> None:
     terminal.shows("Exit & discard")
     terminal.tmux("kill-server")
     status = host.wait("s", "Kept")
-    assert (status["exit"]["runId"], status["exit"]["decision"]) == (2, "Kept")
+    assert (status["runId"], status["exit"]["decidedBy"]) == (2, "Capsule")
 
 
 def test_a_session_outlives_its_terminals(host: Host, terminal: Terminal) -> None:
