@@ -9,7 +9,7 @@ from typing import Final
 from controller.api.reasons import Reason
 from controller.api.spec import SessionSpec
 from controller.api.vocabulary import ExitPolicy, OnCrash, OnHostLoss, Phase
-from controller.reconcile.exitaction import ExitAction
+from controller.capsule.exitaction import ExitAction
 from controller.reconcile.facts import (
     EngineFacts,
     ImageAbsent,

@@ -13,11 +13,11 @@ from controller.api.vocabulary import (
     Phase,
     Rung,
 )
+from controller.capsule.exitaction import ExitAction, ExitChoice
 from controller.reconcile.actions import Action, PinImage, RemoveContainer, StopContainer
 from controller.reconcile.case import NOT_ASKED, Case, Witness
 from controller.reconcile.divergence import accept_heads, diverged
 from controller.reconcile.evidence import End, classify_end
-from controller.reconcile.exitaction import ExitAction, ExitChoice
 from controller.reconcile.facts import (
     ContainerFacts,
     ContainerState,

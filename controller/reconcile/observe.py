@@ -17,9 +17,10 @@ from controller.api.spec import MountSpec
 from controller.api.vocabulary import Component, DesiredState, Isolation, Phase, Security
 from controller.backends.errors import Absent, BackendError
 from controller.backends.protocol import Backend
+from controller.capsule import exitaction
+from controller.capsule.exitaction import ExitAction
 from controller.enginewatch import EngineWatch
 from controller.policies import Policies
-from controller.reconcile import exitaction
 from controller.reconcile.case import (
     ABSENT,
     NOT_ASKED,
@@ -34,7 +35,6 @@ from controller.reconcile.case import (
     Witness,
 )
 from controller.reconcile.containers import mounts_of
-from controller.reconcile.exitaction import ExitAction
 from controller.reconcile.facts import (
     ContainerFacts,
     ImageAbsent,

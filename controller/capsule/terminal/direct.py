@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from controller.api.vocabulary import ExitPolicy, WorkState
+from controller.capsule.exitaction import ExitAction, ExitChoice
 from controller.capsule.terminal import dialog
 from controller.capsule.terminal.agents import Agent
 from controller.capsule.terminal.choices import Decision, Discard, Keep, Start
 from controller.capsule.terminal.console import Console, complain
-from controller.capsule.terminal.exitfile import ExitAction, ExitChoice, write
+from controller.capsule.terminal.exitfile import write
 from controller.capsule.terminal.findings import Findings
 from controller.capsule.terminal.orders import Orders, read_orders
 from controller.capsule.terminal.places import Places

@@ -2,36 +2,13 @@
 
 import json
 import os
-import re
 from contextlib import suppress
-from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
+from controller.capsule.exitaction import ExitAction
+
 NAME: Final = "exit-action.json"
-_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
-
-
-class ExitChoice(StrEnum):
-    """The two ways to leave a session."""
-
-    KEEP = "keep"
-    DISCARD = "discard"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExitAction:
-    """A choice for the end of one run; `evidence_digest` names the evidence that was shown."""
-
-    choice: ExitChoice
-    run_id: int
-    evidence_digest: str
-
-
-def is_digest(text: str) -> bool:
-    """Whether a text can be the digest of an evidence."""
-    return _DIGEST.fullmatch(text) is not None
 
 
 def write(directory: Path, action: ExitAction) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from controller.api.vocabulary import WorkState
-from controller.capsule.terminal.exitfile import is_digest
+from controller.capsule.exitaction import is_digest
 from controller.capsule.terminal.text import safe
 
 INDENT: Final = "  "

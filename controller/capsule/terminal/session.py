@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from controller.api.vocabulary import ExitPolicy
+from controller.capsule.exitaction import ExitChoice, is_digest
 from controller.capsule.terminal.agents import (
     IMAGE_AGENTS,
     Agent,
@@ -27,7 +28,7 @@ from controller.capsule.terminal.channel import Channel, Closed, Message, Word
 from controller.capsule.terminal.choices import Discard, Keep
 from controller.capsule.terminal.console import can_draw, complain, size_of
 from controller.capsule.terminal.direct import Direct, record
-from controller.capsule.terminal.exitfile import ExitChoice, forget, is_digest
+from controller.capsule.terminal.exitfile import forget
 from controller.capsule.terminal.multiplexer import Multiplexer, found, outside
 from controller.capsule.terminal.orders import read_orders
 from controller.capsule.terminal.places import RUN_DIRECTORY, Places, find_house, make_house

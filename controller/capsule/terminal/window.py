@@ -11,12 +11,12 @@ import signal
 from pathlib import Path
 
 from controller.api.vocabulary import WorkState
+from controller.capsule.exitaction import ExitChoice
 from controller.capsule.terminal import dialog
 from controller.capsule.terminal.agents import Agent
 from controller.capsule.terminal.channel import Channel, Closed, Message, Word
 from controller.capsule.terminal.choices import Decision, Discard, Keep, Start
 from controller.capsule.terminal.console import Console, Interrupted, complain
-from controller.capsule.terminal.exitfile import ExitChoice
 from controller.capsule.terminal.findings import Findings
 from controller.capsule.terminal.multiplexer import Multiplexer, found
 from controller.capsule.terminal.orders import read_orders

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from controller.api.vocabulary import DecidedBy, DesiredState, ExitPolicy, Phase
+from controller.capsule.exitaction import ExitAction, ExitChoice, read
 from controller.reconcile import actions as a
 from controller.reconcile.case import ABSENT, Witness
-from controller.reconcile.exitaction import ExitAction, ExitChoice, read
 from controller.reconcile.facts import ContainerState
 from controller.reconcile.work import Work
 from tests.unit.reconcile.builders import (

@@ -5,25 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from controller.capsule.terminal.exitfile import (
-    NAME,
-    ExitAction,
-    ExitChoice,
-    forget,
-    is_digest,
-    write,
-)
-from controller.reconcile import exitaction
+from controller.capsule.exitaction import ExitAction, ExitChoice, is_digest, read
+from controller.capsule.terminal.exitfile import NAME, forget, write
 from tests.unit.capsule.terminal.builders import DIGEST
 
 
 @pytest.mark.parametrize("choice", list(ExitChoice))
 def test_the_controller_reads_it(tmp_path: Path, choice: ExitChoice) -> None:
     """Word for word."""
-    write(tmp_path, ExitAction(choice=choice, run_id=7, evidence_digest=DIGEST))
-    assert exitaction.read((tmp_path / NAME).read_bytes()) == exitaction.ExitAction(
-        choice=exitaction.ExitChoice(choice), run_id=7, evidence_digest=DIGEST
-    )
+    chosen = ExitAction(choice=choice, run_id=7, evidence_digest=DIGEST)
+    write(tmp_path, chosen)
+    assert read((tmp_path / NAME).read_bytes()) == chosen
     assert os.listdir(tmp_path) == [NAME]
 
 

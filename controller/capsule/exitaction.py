@@ -30,6 +30,11 @@ class ExitAction:
     evidence_digest: str
 
 
+def is_digest(text: str) -> bool:
+    """Whether a text can be the digest of an evidence."""
+    return _DIGEST.fullmatch(text) is not None
+
+
 def read(raw: bytes) -> ExitAction | None:
     """Read `exit-action.json`; None for what is malformed, which means keep (row J5)."""
     try:
@@ -40,5 +45,5 @@ def read(raw: bytes) -> ExitAction | None:
         return None
     if type(run_id) is not int or not isinstance(digest, str):
         return None
-    known = digest if _DIGEST.fullmatch(digest) else ""
+    known = digest if is_digest(digest) else ""
     return ExitAction(choice=choice, run_id=run_id, evidence_digest=known)
