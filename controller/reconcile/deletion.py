@@ -16,6 +16,7 @@ from controller.reconcile.actions import (
     KeepRecord,
     RemoveFinalizer,
     RemoveInstance,
+    StartReleaser,
 )
 from controller.reconcile.case import ABSENT, Case, EffectFailed, FaultKind
 from controller.reconcile.facts import ContainerState, Unknown
@@ -63,7 +64,7 @@ def _release(manifest: object) -> Plan:
 def _free(case: Case) -> Plan:
     if isinstance(case.engine, Unknown) or isinstance(case.backend, Unknown):
         return Plan(wake_at=case.now + RECHECK, report=False)
-    if case.failure is not None:
+    if case.failure is not None and case.failure.action != StartReleaser.__name__:
         return _refused(case, case.failure)
     manifest = case.manifest if isinstance(case.manifest, Manifest) else None
     stops = live_stops(case)

@@ -205,13 +205,19 @@ def _attempt(case: Case, manifest: Manifest) -> Plan:
 
 
 def _prepare(case: Case, manifest: Manifest, recipe: Recipe) -> Plan | None:
-    """Have the session's own trees made before its first run; None once they are there."""
+    """Have the session's own trees made before its first run; None once they are there.
+
+    Those of an earlier spec are taken out first, and are then as if they had never been made.
+    """
     wanted = subject(manifest.uid, recipe)
-    if not own_trees(recipe) or manifest.trees_made == wanted:
+    if manifest.trees_made == wanted and not manifest.trees_released:
         return None
     releasing = release(case, manifest)
     if releasing is not None:
         return releasing
+    if not own_trees(recipe):
+        without = replace(manifest, trees=(), trees_made="", trees_released=False)
+        return None if without == manifest else Plan(manifest=without, again=True)
     record = manifest
     if record.phase is not Phase.STARTING:
         record = move(case, manifest, Phase.STARTING, message="making its trees")
@@ -222,11 +228,14 @@ def _prepare(case: Case, manifest: Manifest, recipe: Recipe) -> Plan | None:
     waiting = follow(case, record, job, wanted)
     if waiting is not None:
         return waiting
-    return _prepared(case, record, wanted)
+    return _prepared(case, record, recipe, wanted)
 
 
-def _prepared(case: Case, manifest: Manifest, wanted: str) -> Plan:
-    """A preparer has ended: its trees are recorded, or its words are."""
+def _prepared(case: Case, manifest: Manifest, recipe: Recipe, wanted: str) -> Plan:
+    """A preparer has ended: its trees are recorded, with the recipe that tells of their sources.
+
+    Or its words are.
+    """
     answer = case.preparation
     if isinstance(answer, Unknown):
         failure = EffectFailed(
@@ -240,5 +249,7 @@ def _prepared(case: Case, manifest: Manifest, wanted: str) -> Plan:
         return Plan(manifest=manifest, wake_at=case.now + SETTLING)
     if answer.refused:
         return _failed(case, manifest, Reason.SOURCE_REFUSED, answer.refused)
-    record = replace(manifest, trees=answer.trees, trees_made=wanted, trees_released=False)
+    record = replace(
+        manifest, recipe=recipe, trees=answer.trees, trees_made=wanted, trees_released=False
+    )
     return Plan(manifest=record, actions=removals(case), again=True)

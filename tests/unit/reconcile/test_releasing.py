@@ -12,8 +12,17 @@ from controller.reconcile.case import Case, EffectFailed, FaultKind
 from controller.reconcile.facts import ContainerState, SessionOnBackend, Unknown
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.plan import plan
-from controller.reconcile.trees import Released, TreeRecord, release_order
-from tests.unit.reconcile.builders import NOW, assessed, case, container, manifest, session
+from controller.reconcile.recipe import make_recipe
+from controller.reconcile.trees import Prepared, Released, TreeRecord, release_order, subject
+from tests.unit.reconcile.builders import (
+    IMAGE,
+    NOW,
+    assessed,
+    case,
+    container,
+    manifest,
+    session,
+)
 
 TREE = TreeRecord(
     name="t",
@@ -120,3 +129,73 @@ def test_an_order_names_what_was_recorded() -> None:
     assert '"branch": ""' in asked
     named = replace(TREE, branch="topic", scratch="")
     assert '"branch": "topic"' in release_order((named,), replace(recipe, mounts=spec.mounts), 60.0)
+
+
+def launching(record: Manifest, mounts: list[dict[str, str]]) -> Case:
+    """A first launch of a session with these mounts."""
+    return case(manifest=record, session=session(spec={"mounts": mounts}), backend=EMPTY)
+
+
+def prepared(mounts: list[dict[str, str]], **fields: Any) -> Manifest:
+    """A record of a session that never ran, whose trees were made."""
+    recipe = make_recipe(session(spec={"mounts": mounts}).spec, IMAGE)
+    record = manifest(Phase.PENDING, run_id=0, ready_run=0, recipe=recipe, process=None)
+    made = subject(record.uid, recipe)
+    return replace(record, **{"trees": (TREE,), "trees_made": made, **fields})
+
+
+def test_a_spec_that_is_taken_back_has_its_trees_made_anew() -> None:
+    """They were taken out meanwhile; a run in them would be purged without a verdict (law 5)."""
+    there = launching(prepared([MOUNT]), [MOUNT])
+    assert a.CreateAndStart in kinds(there)
+    released = launching(prepared([MOUNT], trees_released=True), [MOUNT])
+    assert kinds(released) == [a.PrepareHome, a.StartPreparer]
+
+
+def test_trees_that_a_spec_has_no_more_are_taken_out_and_forgotten() -> None:
+    """A run is told of its trees alone; nothing of another can be said to it."""
+    assert kinds(launching(prepared([MOUNT]), [])) == [a.StartReleaser]
+    answer = plan(launching(prepared([MOUNT], trees_released=True), []))
+    assert answer.again
+    assert answer.manifest is not None
+    assert (answer.manifest.trees, answer.manifest.trees_made) == ((), "")
+    assert not answer.manifest.trees_released
+    assert a.CreateAndStart in kinds(launching(answer.manifest, []))
+
+
+def test_trees_are_recorded_with_what_tells_of_their_sources() -> None:
+    """Whoever gives the session up in the next moment is to find them in its recipe."""
+    recipe = make_recipe(session(spec={"mounts": [MOUNT]}).spec, IMAGE)
+    record = manifest(Phase.STARTING, run_id=0, ready_run=0, recipe=None, process=None)
+    given = launching(replace(record, trees=()), [MOUNT])
+    job = container(
+        ContainerState.EXITED,
+        container_id="p1",
+        component=Component.PREPARER,
+        recipe_hash=subject(record.uid, recipe),
+        started_at=NOW,
+    )
+    there = replace(given, backend=replace(EMPTY, jobs=(job,)))
+    answer = plan(replace(there, preparation=Prepared(trees=(TREE,))))
+    assert answer.manifest is not None
+    assert (answer.manifest.trees, answer.manifest.recipe) == ((TREE,), recipe)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in FaultKind if kind is not FaultKind.RACE])
+@pytest.mark.parametrize("object_left", [False, True])
+def test_a_deletion_gives_up_a_releaser_that_can_not_start(
+    kind: FaultKind, object_left: bool
+) -> None:
+    """Else the directory of what is deleted would be left for good (laws 10 and 13)."""
+    failure = EffectFailed(
+        action="StartReleaser", kind=kind, reason=Reason.MOUNT_REFUSED, message="no source"
+    )
+    record = replace(prepared([MOUNT]), released=not object_left)
+    given = case(
+        manifest=record, session=session(deleting=True) if object_left else None, backend=EMPTY
+    )
+    assert kinds(given) == [a.StartReleaser]
+    answer = plan(replace(given, failure=failure))
+    assert answer.manifest is not None
+    assert answer.manifest.trees_released
+    assert kinds(replace(given, manifest=answer.manifest)) == [a.RemoveInstance]
