@@ -139,6 +139,7 @@ def _sources(manifest: Manifest) -> tuple[Held, ...]:
             name=manifest.name,
             path=source_of(mount),
             writable=is_writable(mount),
+            worktree=mount.isolation is Isolation.WORKTREE,
         )
         for mount in manifest.recipe.mounts
         if mount.isolation is not Isolation.CLONE

@@ -197,7 +197,7 @@ def _repository_faults(
 ) -> Iterator[SpecFault]:
     """Yield worktrees whose repository meets a mount: in the session it is where the host has it.
 
-    Nor may the session write to all of it by another mount (ADR 0005).
+    Nor may the session write to all of it, or to any part, by another mount (ADR 0005).
     """
     writable = [
         f"{mount.get('hostPath')}/"
@@ -215,8 +215,8 @@ def _repository_faults(
                     f"{target} would hide."
                 )
                 yield _invalid(f"mounts[{index}].mountPath", message)
-        if any(git_dir.startswith(source) for source in writable):
-            message = "another mount would let the session write to all of this repository."
+        if any(git_dir.startswith(path) or path.startswith(git_dir) for path in writable):
+            message = "another mount would let the session write to more of this repository."
             yield _invalid(f"mounts[{index}].hostPath", message)
 
 

@@ -8,7 +8,8 @@ The engine resolves a source anew at each start. A session that can write to a d
 could put a link in its place at that moment, and the process that then runs would have seen the
 link's target before its mounts are verified. So no source lies inside what another session can
 write (settled.md, *Binds*). Several may mount the very same directory, of which none can replace
-the directory itself.
+the directory itself; of a repository that a session has a worktree of parts are mounted too, so
+nobody else writes to it or in it (ADR 0005).
 """
 
 import os
@@ -93,12 +94,16 @@ class SourcePolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A directory of the host that a session has mounted at each of its starts."""
+    """A directory of the host that a session has mounted at each of its starts.
+
+    Of a `worktree` it is the repository.
+    """
 
     namespace: str
     name: str
     path: str
     writable: bool
+    worktree: bool = False
 
 
 def is_writable(mount: MountSpec) -> bool:
@@ -116,10 +121,10 @@ def entangled(
 ) -> tuple[HostRefusal, ...]:
     """Return the mounts whose source lies in what another session writes, or holds another's.
 
-    The latter is asked of a first launch only: whoever was there first is not kept from coming
-    back by who came later. Two that start for the first time in the same moment do not see each
-    other; that their mounts are verified after each start remains. Of another namespace neither
-    names nor paths are told.
+    So are those that write in a repository of another's worktree. All but the first is asked of a
+    first launch only: whoever was there first is not kept from coming back by who came later. Two
+    that start for the first time in the same moment do not see each other; that their mounts are
+    verified after each start remains. Of another namespace neither names nor paths are told.
     """
     known = tuple(others)
     refused = []
@@ -139,7 +144,8 @@ def entangled(
 
 def _entanglement(mount: MountSpec, other: Held, namespace: str, *, first: bool) -> str | None:
     path, theirs = PurePosixPath(source_of(mount)), PurePosixPath(other.path)
-    if path == theirs:
+    worktree = mount.isolation is Isolation.WORKTREE
+    if path == theirs and not worktree and not other.worktree:
         return None
     known = other.namespace == namespace
     who = f"session {other.name}" if known else "a session of another namespace"
@@ -154,6 +160,10 @@ def _entanglement(mount: MountSpec, other: Held, namespace: str, *, first: bool)
             f"it holds {where} that {who} mounts, and this session could put a link in its place. "
             "Make the mount read-only, or mount the very same directory."
         )
+    if first and worktree and other.writable and theirs.is_relative_to(path):
+        return f"its repository holds {where} that {who} can write to; make that mount read-only."
+    if first and other.worktree and is_writable(mount) and path.is_relative_to(theirs):
+        return f"it lies in a repository of which {who} has a Worktree; make the mount read-only."
     return None
 
 

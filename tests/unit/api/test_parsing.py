@@ -340,9 +340,9 @@ def shared(path: str, *, at: str = "/other", read_only: bool = False) -> dict[st
     return {**fields, "readOnly": read_only}
 
 
-@pytest.mark.parametrize("source", ["/srv", "/srv/r"])
+@pytest.mark.parametrize("source", ["/srv", "/srv/r", "/srv/r/.git", "/srv/r/.git/hooks"])
 def test_a_worktrees_repository_is_given_by_no_other_mount(source: str) -> None:
-    """ADR 0005: the session would write to all of it."""
+    """ADR 0005: the session would write to all of it, or to what steers the git of its owner."""
     assert worktree(shared(source)) == [("mounts[0].hostPath", INVALID)]
     assert worktree(shared(source, read_only=True)) == []
     assert worktree(shared("/srv/r2")) == []

@@ -181,3 +181,19 @@ def test_nobody_else_writes_to_a_worktrees_repository() -> None:
     (refusal,) = entangled([asked("/src/repo")], [theirs], namespace="ns", first=True)
     assert refusal.reason is Reason.MOUNT_REFUSED
     assert entangled([ours], [theirs], namespace="ns", first=True) == ()
+
+
+@pytest.mark.parametrize("place", ["", "/hooks", "/worktrees"])
+def test_nobody_else_writes_in_a_worktrees_repository(place: str) -> None:
+    """Parts of it are mounted at each start, so the very same directory is no exception."""
+    ours = replace(asked("/src/repo"), isolation=Isolation.WORKTREE)
+    theirs = f"/src/repo/.git{place}"
+    (refusal,) = entangled([ours], [held(theirs)], namespace="ns", first=True)
+    assert refusal.reason is Reason.MOUNT_REFUSED
+    assert entangled([ours], [held(theirs, writable=False)], namespace="ns", first=True) == ()
+    repository = replace(held("/src/repo/.git", writable=False), worktree=True)
+    (refusal,) = entangled([asked(theirs)], [repository], namespace="ns", first=True)
+    assert refusal.reason is Reason.MOUNT_REFUSED
+    reads = asked(theirs, read_only=True)
+    assert entangled([reads], [repository], namespace="ns", first=True) == ()
+    assert entangled([ours], [repository], namespace="ns", first=True) == ()
