@@ -1,7 +1,7 @@
 """A session's own trees, made in a throw-away container: each by its kind and source."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -36,26 +36,40 @@ def orders_from_json(text: str) -> tuple[tuple[Order, ...], float]:
 
 
 def prepare(orders: Iterable[Order], seconds: float) -> dict[str, Any]:
-    """Make every tree; return them, or the first that can not be made and why."""
-    return _each(orders, seconds, _make)
+    """Make every tree; return them, or the first that can not be made and why.
+
+    In the latter case nothing of them is left in a source.
+    """
+    wanted = tuple(orders)
+    answer = _prepared(wanted, Bounds.of(seconds))
+    if "trees" not in answer:
+        release((order for order in wanted if order.isolation is Isolation.WORKTREE), seconds)
+    return answer
 
 
-def release(orders: Iterable[Order], seconds: float) -> dict[str, Any]:
-    """Take every worktree out of its source; return what stays there and why, or what failed."""
-    return _each(orders, seconds, worktree.release)
-
-
-def _each(
-    orders: Iterable[Order], seconds: float, act: Callable[[Order, Bounds], Mapping[str, Any]]
-) -> dict[str, Any]:
-    bounds, done = Bounds.of(seconds), []
+def _prepared(orders: Iterable[Order], bounds: Bounds) -> dict[str, Any]:
+    made = []
     for order in orders:
         try:
-            done.append(act(order, bounds))
+            made.append(_make(order, bounds))
         except Refusal as refusal:
             return {"refused": {"name": order.name, "message": str(refusal)}}
         except (ProbeFailed, OSError, RecursionError) as failure:
             return {"failed": {"name": order.name, "message": str(failure)}}
+    return {"trees": made}
+
+
+def release(orders: Iterable[Order], seconds: float) -> dict[str, Any]:
+    """Take every worktree out of its source; return what stays there and why.
+
+    One that can not be taken out keeps no other there.
+    """
+    bounds, done = Bounds.of(seconds), []
+    for order in orders:
+        try:
+            done.append(worktree.release(order, bounds))
+        except (Refusal, ProbeFailed, OSError, RecursionError) as problem:
+            done.append({"name": order.name, "stays": str(problem)})
     return {"trees": done}
 
 

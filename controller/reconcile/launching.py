@@ -42,7 +42,7 @@ from controller.reconcile.steps import (
     wait,
     write_run_directory,
 )
-from controller.reconcile.trees import Prepared, own_trees, subject
+from controller.reconcile.trees import Prepared, begun, own_trees, subject
 
 
 def plan_launch(case: Case, manifest: Manifest) -> Plan:
@@ -207,12 +207,14 @@ def _attempt(case: Case, manifest: Manifest) -> Plan:
 def _prepare(case: Case, manifest: Manifest, recipe: Recipe) -> Plan | None:
     """Have the session's own trees made before its first run; None once they are there.
 
-    Those of an earlier spec are taken out first, and are then as if they had never been made.
+    Those of an earlier spec are taken out first, and are then as if they had never been made. What
+    a preparer may leave in its sources is recorded before it starts (law 10).
     """
     wanted = subject(manifest.uid, recipe)
     if manifest.trees_made == wanted and not manifest.trees_released:
         return None
-    releasing = release(case, manifest)
+    making = begun(manifest.uid, manifest.name, recipe)
+    releasing = None if manifest.trees == making else release(case, manifest)
     if releasing is not None:
         return releasing
     if not own_trees(recipe):
@@ -224,6 +226,7 @@ def _prepare(case: Case, manifest: Manifest, recipe: Recipe) -> Plan | None:
     job = job_of(case, Component.PREPARER)
     if job is None:
         start = StartPreparer(recipe=recipe, subject=wanted)
+        record = replace(record, recipe=recipe, trees=making, trees_made="", trees_released=False)
         return Plan(manifest=record, actions=(PrepareHome(recipe=recipe), start), again=True)
     waiting = follow(case, record, job, wanted)
     if waiting is not None:
@@ -234,7 +237,7 @@ def _prepare(case: Case, manifest: Manifest, recipe: Recipe) -> Plan | None:
 def _prepared(case: Case, manifest: Manifest, recipe: Recipe, wanted: str) -> Plan:
     """A preparer has ended: its trees are recorded, with the recipe that tells of their sources.
 
-    Or its words are.
+    Or its words are, after which it has left nothing in a source.
     """
     answer = case.preparation
     if isinstance(answer, Unknown):
@@ -248,7 +251,8 @@ def _prepared(case: Case, manifest: Manifest, recipe: Recipe, wanted: str) -> Pl
     if not isinstance(answer, Prepared):
         return Plan(manifest=manifest, wake_at=case.now + SETTLING)
     if answer.refused:
-        return _failed(case, manifest, Reason.SOURCE_REFUSED, answer.refused)
+        without = replace(manifest, trees=())
+        return _failed(case, without, Reason.SOURCE_REFUSED, answer.refused)
     record = replace(
         manifest, recipe=recipe, trees=answer.trees, trees_made=wanted, trees_released=False
     )

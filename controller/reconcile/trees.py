@@ -94,6 +94,28 @@ def tree_in_job(mount: MountSpec, registered: str) -> str:
     return mount.mount_path
 
 
+def scratch(uid: str, name: str) -> str:
+    """Return the branch that is made for a session where its mount names none."""
+    return f"session/{name}-{uid[:8]}"
+
+
+def begun(uid: str, name: str, recipe: Recipe) -> tuple[TreeRecord, ...]:
+    """Return what is known of worktrees that a preparer may leave, were it to end half-way."""
+    made = scratch(uid, name)
+    return tuple(
+        TreeRecord(
+            name=mount.name,
+            base="",
+            branch=mount.branch or made,
+            origin="",
+            refs=(),
+            registration=registration(mount, uid),
+            scratch="" if mount.branch else f"refs/heads/{made}",
+        )
+        for mount in worktrees(recipe)
+    )
+
+
 def order(
     uid: str, name: str, recipe: Recipe, host_trees: Mapping[str, str], seconds: float
 ) -> str:
@@ -107,7 +129,7 @@ def order(
             "tree": tree_in_job(mount, registration(mount, uid)),
             "hostTree": host_trees[mount.name],
             "branch": mount.branch,
-            "scratch": f"session/{name}-{uid[:8]}",
+            "scratch": scratch(uid, name),
         }
         for mount in own_trees(recipe)
     ]

@@ -235,3 +235,30 @@ def test_a_tree_is_known_by_its_place_on_the_host(source: Path, tmp_path: Path) 
     assert verdict(source, tree) is WorkState.UNKNOWN
     assert verdict(source, tree, registered=host_tree) is WorkState.CLEAN
     assert verdict(source, tree, registered=tmp_path) is WorkState.UNKNOWN
+
+
+@pytest.mark.parametrize("second", ["refused", "failed"])
+def test_a_source_is_left_as_it_was_where_not_all_can_be_made(
+    source: Path, tmp_path: Path, second: str
+) -> None:
+    """Law 10: who corrects the spec asks for other trees, and nothing tells of these."""
+    before = git(source, "for-each-ref")
+    other = tmp_path / "other"
+    other.mkdir()
+    if second == "failed":
+        (other / ".git" / "worktrees").mkdir(parents=True)
+        (other / ".git" / "HEAD").write_text("no head\n")
+    answer = prepare([order(source), order(other, tree=tmp_path / "o-uid")], 60.0)
+    assert second in answer
+    assert git(source, "for-each-ref") == before
+    assert not (source / ".git/worktrees").exists()
+
+
+def test_a_worktree_that_stays_keeps_no_other(source: Path, tmp_path: Path) -> None:
+    """Law 10: each is told of by its name."""
+    made(source)
+    gone = order(tmp_path / "gone", name="g", tree=tmp_path / "g-uid")
+    first, second = release([gone, order(source)], 60.0)["trees"]
+    assert (first["name"], second) == ("g", {"name": "t", "stays": ""})
+    assert "is not the root of a git repository" in first["stays"]
+    assert not (source / ".git/worktrees").exists()

@@ -14,6 +14,7 @@ from controller.reconcile.manifest import Manifest
 from controller.reconcile.plan import plan
 from controller.reconcile.recipe import make_recipe
 from controller.reconcile.trees import Prepared, Released, TreeRecord, release_order, subject
+from controller.reconcile.trees import begun as begun_trees
 from tests.unit.reconcile.builders import (
     IMAGE,
     NOW,
@@ -199,3 +200,38 @@ def test_a_deletion_gives_up_a_releaser_that_can_not_start(
     assert answer.manifest is not None
     assert answer.manifest.trees_released
     assert kinds(replace(given, manifest=answer.manifest)) == [a.RemoveInstance]
+
+
+def test_what_a_preparer_may_leave_is_recorded_before_it_starts() -> None:
+    """Law 10: given up half-way, it has left a branch and a registration."""
+    record = manifest(Phase.PENDING, run_id=0, ready_run=0, recipe=None, process=None)
+    answer = plan(launching(replace(record, trees=()), [MOUNT]))
+    assert [type(action) for action in answer.actions] == [a.PrepareHome, a.StartPreparer]
+    assert answer.manifest is not None
+    (tree,) = answer.manifest.trees
+    assert tree.registration == f"/srv/r/.git/worktrees/t-{record.uid}"
+    assert tree.scratch == f"refs/heads/session/{record.name}-{record.uid[:8]}"
+    assert kinds(launching(answer.manifest, [MOUNT])) == [a.PrepareHome, a.StartPreparer]
+    assert kinds(launching(answer.manifest, [])) == [a.StartReleaser]
+    deleted = case(manifest=answer.manifest, session=session(deleting=True), backend=EMPTY)
+    assert kinds(deleted) == [a.StartReleaser]
+
+
+def test_a_preparer_that_refused_has_left_nothing() -> None:
+    """It took out what it had made, so a source that is no repository is asked for nothing."""
+    begun = prepared([MOUNT], trees_made="")
+    given = launching(begun, [MOUNT])
+    assert begun.recipe is not None
+    job = container(
+        ContainerState.EXITED,
+        container_id="p1",
+        component=Component.PREPARER,
+        recipe_hash=subject(begun.uid, begun.recipe),
+        started_at=NOW,
+    )
+    (tree,) = begun_trees(begun.uid, begun.name, begun.recipe)
+    given = replace(given, manifest=replace(begun, trees=(tree,)))
+    there = replace(given, backend=replace(EMPTY, jobs=(job,)))
+    answer = plan(replace(there, preparation=Prepared(refused="no repository")))
+    assert answer.manifest is not None
+    assert (answer.manifest.phase, answer.manifest.trees) == (Phase.FAILED, ())
