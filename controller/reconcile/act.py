@@ -20,7 +20,6 @@ from controller.api.names import (
     label_value,
 )
 from controller.api.reasons import Reason
-from controller.api.vocabulary import Isolation
 from controller.apiserver import ApiAbsent, ApiConflict, ApiRefused, ApiServer
 from controller.backends.errors import Absent, BackendUnreachable, Conflict, Refused
 from controller.backends.protocol import Backend
@@ -46,7 +45,6 @@ from controller.reconcile.trees import (
     order,
     own_trees,
     registered,
-    registration,
     release_order,
 )
 from controller.reconcile.turns import Turns
@@ -345,14 +343,10 @@ class Effects:
             )
             self._events.say(body, Reason.ARCHIVED, message, warning=False)
 
-    def remove_instance(
-        self, uid: str, body: Mapping[str, Any] | None, manifest: Manifest | None
-    ) -> None:
-        """Remove the directory, and registrations of trees that were never recorded as made."""
-        mounts = session_object(body).spec.mounts if body is not None else ()
-        begun = {m.name: registration(m, uid) for m in mounts if m.isolation is Isolation.WORKTREE}
+    def remove_instance(self, uid: str, manifest: Manifest | None) -> None:
+        """Remove the directory, and the registrations that no releaser could take out."""
         known = registered(manifest.trees) if manifest else {}
-        registrations.forget({**begun, **known}, self._store.directory(uid) / TREES)
+        registrations.forget(known, self._store.directory(uid) / TREES)
         self._store.remove(uid)
 
     def take_over(self, action: actions.TakeOver, body: Mapping[str, Any]) -> None:
@@ -418,7 +412,7 @@ _EFFECTS: Mapping[type[Any], Effect] = {
     actions.StartReleaser: lambda e, a, _u, _b, m: e.start_releaser(a, _need(m)),
     actions.StartInspector: lambda e, a, _u, _b, m: e.start_inspector(a, _need(m)),
     actions.PinImage: lambda e, a, _u, _b, _m: e.pin_image(a),
-    actions.RemoveInstance: lambda e, _a, u, b, m: e.remove_instance(u, b, m),
+    actions.RemoveInstance: lambda e, _a, u, _b, m: e.remove_instance(u, m),
     actions.SayEvent: lambda e, a, _u, b, _m: e.say_event(a, _need(b)),
     actions.KeepRecord: lambda e, _a, u, b, m: e.keep_record(u, b, m),
     actions.TakeOver: lambda e, a, _u, b, _m: e.take_over(a, _need(b)),
