@@ -27,6 +27,7 @@ def orders_from_json(text: str) -> tuple[tuple[Order, ...], float]:
                 scratch=str(order["scratch"]),
                 isolation=Isolation(order.get("isolation", Isolation.CLONE)),
                 host_tree=Path(order.get("hostTree", "/")),
+                logs=Path(order.get("logs", "/")),
             )
             for order in body["trees"]
         )

@@ -29,7 +29,8 @@ class Order:
     """One tree to make: of what kind, from where, to where, and on which branch.
 
     `branch` is the one that the spec names, else empty; `scratch` is made where it names none.
-    `host_tree` is where a worktree lies on the host, and its registration bears the name of `tree`.
+    `host_tree` is where a worktree lies on the host, and its registration bears the name of `tree`;
+    `logs` is the directory of its reflogs.
     `url` is where a clone is fetched from that has no `source` on the host.
     """
 
@@ -40,6 +41,7 @@ class Order:
     scratch: str
     isolation: Isolation = Isolation.CLONE
     host_tree: Path = Path("/")
+    logs: Path = Path("/")
     url: str = ""
 
 

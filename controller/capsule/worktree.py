@@ -55,6 +55,7 @@ def make(order: Order, bounds: Bounds) -> Made:
     git.text(*command, "--", str(order.tree), branch)
     registration = git.git_dir / "worktrees" / order.tree.name
     (registration / "gitdir").write_text(f"{order.host_tree}/.git\n")
+    _own_logs(git.git_dir, order.logs)
     return Made(
         name=order.name,
         base=base,
@@ -64,6 +65,13 @@ def make(order: Order, bounds: Bounds) -> Made:
         stashes=_stashes(git.git_dir, refs),
         scratch="" if order.branch else HEADS + branch,
     )
+
+
+def _own_logs(git_dir: Path, logs: Path) -> None:
+    """Begin the session's reflogs with the stash, whose entries git knows by its log alone."""
+    (logs / STASH).parent.mkdir(exist_ok=True)
+    with suppress(FileNotFoundError):
+        shutil.copyfile(git_dir / "logs" / STASH, logs / STASH, follow_symlinks=False)
 
 
 def release(order: Order, bounds: Bounds) -> dict[str, Any]:

@@ -46,6 +46,7 @@ from controller.reconcile.trees import (
     own_trees,
     registered,
     release_order,
+    worktrees,
 )
 from controller.reconcile.turns import Turns
 from controller.reconcile.witnesses import Witnesses
@@ -272,7 +273,8 @@ class Effects:
         """Clear what an earlier attempt has left, and have the session's trees made."""
         recipe, uid = action.recipe, manifest.uid
         trees = {mount.name: str(self._store.tree(uid, mount.name)) for mount in own_trees(recipe)}
-        self._store.empty_trees(uid, trees, recipe.user)
+        logs = [mount.name for mount in worktrees(recipe)]
+        self._store.empty_trees(uid, trees, recipe.user, logs)
         text = order(uid, manifest.name, recipe, trees, self._jobs.seconds)
         self._store.write_request(uid, text)
         self._backend.start_job(

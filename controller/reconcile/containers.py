@@ -1,6 +1,5 @@
 """From a recipe to the container that one run is to have: values in, values out."""
 
-from collections.abc import Iterable
 from typing import Final
 
 from controller.api.spec import RUN_DIRECTORY
@@ -8,12 +7,12 @@ from controller.api.vocabulary import Isolation, Security
 from controller.backends.protocol import BindMount, PublishedPort, SessionContainer
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.recipe import Recipe
-from controller.reconcile.trees import TreeRecord, own_trees, registered, repository
+from controller.reconcile.trees import own_trees, registered, repository
 from controller.workspace.instances import InstanceStore
 from controller.workspace.rundir import RunDirectories
 
-# What git writes there for a worktree besides the worktree's own registration.
-WRITTEN_BY_WORKTREES: Final = ("logs", "objects", "refs")
+# What git writes there for a worktree besides its registration and its reflogs.
+WRITTEN_BY_WORKTREES: Final = ("objects", "refs")
 
 
 def mounts_of(
@@ -27,7 +26,7 @@ def mounts_of(
         BindMount(source=str(run / "in"), target=f"{RUN_DIRECTORY}/in", read_only=True),
         BindMount(source=str(run / "out"), target=f"{RUN_DIRECTORY}/out", read_only=False),
         *tree_mounts(recipe, uid, store, read_only=False),
-        *repository_mounts(recipe, manifest.trees, read_only=False),
+        *repository_mounts(recipe, manifest, store, read_only=False),
         *(
             BindMount(source=m.host_path, target=m.mount_path, read_only=m.read_only)
             for m in recipe.mounts
@@ -49,20 +48,22 @@ def tree_mounts(
 
 
 def repository_mounts(
-    recipe: Recipe, records: Iterable[TreeRecord], *, read_only: bool
+    recipe: Recipe, manifest: Manifest, store: InstanceStore, *, read_only: bool
 ) -> tuple[BindMount, ...]:
     """Return the binds of the repositories that a session's worktrees are registered in.
 
     They are where the host has them, since git notes absolute paths. A session writes objects,
-    refs and its own registration; whatever else a repository holds steers the git of its owner
-    (ADR 0005).
+    refs and its own registration; whatever else a repository holds steers the git of its owner.
+    The reflogs that it sees are its own (ADR 0005).
     """
-    places = registered(records)
+    places = registered(manifest.trees)
     binds = []
     for mount in recipe.mounts:
         if mount.name in places:
             git_dir = repository(mount)
+            logs = str(store.logs(manifest.uid, mount.name))
             binds.append(BindMount(source=git_dir, target=git_dir, read_only=True))
+            binds.append(BindMount(source=logs, target=f"{git_dir}/logs", read_only=read_only))
             written = (*(f"{git_dir}/{n}" for n in WRITTEN_BY_WORKTREES), places[mount.name])
             if not read_only:
                 binds += [BindMount(source=p, target=p, read_only=False) for p in written]

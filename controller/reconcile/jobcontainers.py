@@ -20,6 +20,7 @@ from controller.reconcile.trees import (
     Prepared,
     Released,
     TreeRecord,
+    logs_in_job,
     own_trees,
     registration,
     repository,
@@ -121,7 +122,7 @@ def inspector(
             _request(store, uid),
             home,
             *tree_mounts(recipe, uid, store, read_only=True),
-            *repository_mounts(recipe, manifest.trees, read_only=True),
+            *repository_mounts(recipe, manifest, store, read_only=True),
         ),
         command=(*PROGRAM, "assess", REQUEST),
     )
@@ -145,6 +146,14 @@ def preparer(
         )
         for m in own_trees(recipe)
     )
+    logs = (
+        BindMount(
+            source=str(store.logs(uid, m.name)),
+            target=logs_in_job(registration(m, uid)),
+            read_only=False,
+        )
+        for m in worktrees(recipe)
+    )
     return JobContainer(
         component=Component.PREPARER,
         uid=uid,
@@ -159,6 +168,7 @@ def preparer(
             *sources,
             *_repositories(recipe),
             *made,
+            *logs,
         ),
         command=(*PROGRAM, "prepare", REQUEST),
         networked=any(m.url for m in own_trees(recipe)),

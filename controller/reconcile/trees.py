@@ -12,6 +12,7 @@ from controller.reconcile.recipe import Recipe
 
 SOURCES: Final = "/run/sessionkeeper/source"
 MADE: Final = "/run/sessionkeeper/tree"
+LOGS: Final = "/run/sessionkeeper/logs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +95,11 @@ def tree_in_job(mount: MountSpec, registered: str) -> str:
     return mount.mount_path
 
 
+def logs_in_job(registered: str) -> str:
+    """Return where a preparer finds the directory of a worktree's reflogs."""
+    return f"{LOGS}/{registered.rpartition('/')[2]}"
+
+
 def scratch(uid: str, name: str) -> str:
     """Return the branch that is made for a session where its mount names none."""
     return f"session/{name}-{uid[:8]}"
@@ -128,6 +134,7 @@ def order(
             "url": mount.url,
             "tree": tree_in_job(mount, registration(mount, uid)),
             "hostTree": host_trees[mount.name],
+            "logs": logs_in_job(registration(mount, uid)),
             "branch": mount.branch,
             "scratch": scratch(uid, name),
         }

@@ -4,6 +4,7 @@
     <state root>/sessions/<uid>/manifest.json
     <state root>/sessions/<uid>/home/       mounted into the session
     <state root>/sessions/<uid>/trees/      its own trees, each mounted into the session
+    <state root>/sessions/<uid>/logs/       the reflogs of its worktrees, which are its own
     <state root>/sessions/<uid>/requests/   what a preparer or inspector is asked
     <state root>/archive/<uid>[-n]/         what deletions moved here, with record.json
 
@@ -33,6 +34,7 @@ LARGEST: Final = 16 << 20
 HOME: Final = "home"
 REQUESTS: Final = "requests"
 TREES: Final = "trees"
+LOGS: Final = "logs"
 RECORD: Final = "record.json"
 
 
@@ -165,12 +167,20 @@ class InstanceStore:
         """Return the directory of one of a session's own trees."""
         return self.directory(uid) / TREES / name
 
-    def empty_trees(self, uid: str, names: Iterable[str], user: str) -> None:
+    def logs(self, uid: str, name: str) -> Path:
+        """Return the directory of the reflogs of one of a session's worktrees."""
+        return self.directory(uid) / LOGS / name
+
+    def empty_trees(self, uid: str, names: Iterable[str], user: str, logs: Iterable[str]) -> None:
         """Make the session's trees as empty directories of its user, whatever was there.
 
-        Only ever before the first run: until then nothing in them is work. Raises StorageFault.
+        And `logs` for those that are worktrees. Only ever before the first run: until then nothing
+        in them is work. Raises StorageFault.
         """
-        top = self.directory(uid) / TREES
+        self._empty(self.directory(uid) / TREES, names, user)
+        self._empty(self.directory(uid) / LOGS, logs, user)
+
+    def _empty(self, top: Path, names: Iterable[str], user: str) -> None:
         owner, _, group = user.partition(":")
         try:
             if top.exists():

@@ -124,6 +124,23 @@ def test_what_steers_the_hosts_git_is_read_only(host: Host, source: Path, comman
     assert sorted(p for p in (source / ".git").iterdir()) == before
 
 
+def test_its_reflogs_are_its_own(host: Host, source: Path) -> None:
+    """A link in the place of one would have the owner's git append to any file of the owner."""
+    (source / "file").write_text("of the host\n")
+    git(source, "stash", "-q")
+    owned(source)
+    begin(host, source)
+    host.shows("s", "cd /src && git stash list --format=%gd", "stash@{0}\n")
+    logs = source / ".git/logs"
+    host.run_in("s", f"rm -f {logs}/HEAD; ln -s /tmp/x {logs}/HEAD")
+    assert not (logs / "HEAD").is_symlink()
+    host.run_in("s", "cd /src && echo more > file && git stash -q && git checkout -qb topic")
+    host.patch("s", desiredState="Kept")
+    assert host.wait("s", "Kept")["work"]["state"] == "Unpushed"
+    assert [b["ref"] for b in src(host)["branches"]] == ["stash@{0}"]
+    assert not (logs / "refs/heads/topic").exists()
+
+
 def test_a_kept_worktree_comes_back_without_its_stale_lock(host: Host, source: Path) -> None:
     """Rung 2 into the tree as it was, whatever was pruned meanwhile; and case C23."""
     tree = begin(host, source)

@@ -25,9 +25,12 @@ def source(tmp_path: Path) -> Path:
 def order(source: Path, **fields: Any) -> Order:
     """An order for a worktree beside its source."""
     tree = source.parent / "t-uid"
-    tree.mkdir(exist_ok=True)
+    logs = source.parent / "logs"
+    for directory in (tree, logs):
+        directory.mkdir(exist_ok=True)
     base = {"name": "t", "source": source, "tree": tree, "branch": "", "scratch": SCRATCH}
-    return Order(**{**base, "isolation": Isolation.WORKTREE, "host_tree": tree, **fields})
+    kind = {"isolation": Isolation.WORKTREE, "host_tree": tree, "logs": logs}
+    return Order(**{**base, **kind, **fields})
 
 
 def made(source: Path, **fields: Any) -> dict[str, Any]:
@@ -74,6 +77,9 @@ def test_a_worktree_is_locked_from_its_creation(source: Path) -> None:
     path = source.parent / "t-uid"
     assert tree["base"] == git(source, "rev-parse", "HEAD") == git(path, "rev-parse", "HEAD")
     assert git(path, "symbolic-ref", "HEAD") == tree["scratch"] == f"refs/heads/{SCRATCH}"
+    assert (source.parent / "logs/refs/stash").read_bytes() == (
+        source / ".git/logs/refs/stash"
+    ).read_bytes()
     assert list(tree["stashes"]) == [git(source, "rev-parse", "refs/stash")]
     listed = git(source, "worktree", "list", "--porcelain")
     assert "locked a session of sessionkeeper works here" in listed

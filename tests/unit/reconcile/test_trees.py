@@ -161,6 +161,7 @@ def test_an_order_names_what_the_container_sees() -> None:
             "url": "",
             "tree": "/src",
             "hostTree": "/state/src",
+            "logs": f"/run/sessionkeeper/logs/src-{UID}",
             "branch": "",
             "scratch": f"session/s-{UID[:8]}",
         }
