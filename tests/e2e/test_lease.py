@@ -114,7 +114,8 @@ class Arena:
             for stream in (one.process.stdout, one.process.stderr):
                 assert stream is not None
                 stream.close()
-        self.delete()
+        with suppress(ApiAbsent):
+            self.delete()
 
 
 @pytest.fixture

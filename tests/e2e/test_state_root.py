@@ -28,7 +28,7 @@ def read_only(host: Host) -> Iterator[None]:
         run(["mount", "-o", "remount,bind,ro", root])
         yield
     finally:
-        run(["umount", root])
+        run(["umount", "--lazy", root])
 
 
 @pytest.fixture
