@@ -132,9 +132,10 @@ def test_its_reflogs_are_its_own(host: Host, source: Path) -> None:
     begin(host, source)
     host.shows("s", "cd /src && git stash list --format=%gd", "stash@{0}\n")
     logs = source / ".git/logs"
-    link = f"import os; os.symlink('/tmp/x', '{logs}/HEAD')"
-    host.run_in("s", f"python3 -c {shlex.quote(link)}")
-    assert not (logs / "HEAD").is_symlink()
+    for step in (f"symlink('/tmp/x', '{logs}/HEAD')", f"remove('{logs}/HEAD')"):
+        host.run_in("s", f"python3 -c {shlex.quote(f'import os; os.{step}')}")
+        assert (logs / "HEAD").is_file()
+        assert not (logs / "HEAD").is_symlink()
     host.run_in("s", "cd /src && echo more > file && git stash -q && git checkout -qb topic")
     host.patch("s", desiredState="Kept")
     assert host.wait("s", "Kept")["work"]["state"] == "Unpushed"
