@@ -360,10 +360,11 @@ class Effects:
         if entry is None or manifest is None:
             message = f"The archived instance {action.entry} can not be read."
             raise StorageFault(Reason.MANIFEST_CORRUPT, message)
+        # Before the order is carried out: a crash in between then repeats both.
+        _point(manifest.trees, self._store.directory(session.uid) / TREES)
         archive.take_over(
             entry, revived(manifest, session, owner=self._store.owner, now=datetime.now(UTC))
         )
-        _point(manifest.trees, self._store.directory(session.uid) / TREES)
 
 
 def _point(records: Iterable[TreeRecord], trees: Path) -> None:
