@@ -15,8 +15,8 @@ from controller.capsule.source import (
     ORIGIN,
     Made,
     Order,
-    Refusal,
     at_rest,
+    base_of,
     origin_of,
     refs_of,
     repository,
@@ -35,9 +35,7 @@ def make(order: Order, bounds: Bounds) -> Made:
     source = Git(git_dir=repository(order.source), tree=None, bounds=bounds)
     at_rest(source.git_dir)
     refs = refs_of(source)
-    base = source.text("rev-parse", "--quiet", "--verify", "HEAD^{commit}", silent_codes=(1,))
-    if not base:
-        raise Refusal(f"{order.source} has no commit to begin at; make one first.")
+    base = base_of(source, order.source)
     origin = origin_of(source)
     branch = order.branch or order.scratch
     begins = {HEADS + branch: refs.get(HEADS + branch) or refs.get(ORIGIN + branch) or base}

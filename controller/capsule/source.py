@@ -18,6 +18,7 @@ from controller.capsule.trees import IN_PROGRESS
 
 HEADS: Final = "refs/heads/"
 ORIGIN: Final = "refs/remotes/origin/"
+LOCKED: Final = "a session of sessionkeeper works here"
 
 
 class Refusal(Exception):
@@ -84,6 +85,14 @@ def at_rest(git_dir: Path) -> None:
     for name, what in IN_PROGRESS.items():
         if os.path.lexists(git_dir / name):
             raise Refusal(f"{what} is in progress in {git_dir}; finish or abort it first.")
+
+
+def base_of(source: Git, named: Path) -> str:
+    """Return the commit at the source's HEAD, where a tree begins. Raises Refusal."""
+    base = source.text("rev-parse", "--quiet", "--verify", "HEAD^{commit}", silent_codes=(1,))
+    if not base:
+        raise Refusal(f"{named} has no commit to begin at; make one first.")
+    return base
 
 
 def refs_of(source: Git) -> dict[str, str]:

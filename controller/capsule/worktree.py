@@ -17,18 +17,19 @@ from controller.capsule.git import Bounds, Git
 from controller.capsule.reflog import entries, small_file
 from controller.capsule.source import (
     HEADS,
+    LOCKED,
     ORIGIN,
     Made,
     Order,
     Refusal,
     at_rest,
+    base_of,
     origin_of,
     refs_of,
     repository,
 )
 
 STASH: Final = "refs/stash"
-_LOCKED: Final = "a session of sessionkeeper works here"
 
 
 def make(order: Order, bounds: Bounds) -> Made:
@@ -37,9 +38,7 @@ def make(order: Order, bounds: Bounds) -> Made:
     at_rest(git.git_dir)
     _forget(git.git_dir, order.tree.name)
     refs = refs_of(git)
-    base = git.text("rev-parse", "--quiet", "--verify", "HEAD^{commit}", silent_codes=(1,))
-    if not base:
-        raise Refusal(f"{order.source} has no commit to begin at; make one first.")
+    base = base_of(git, order.source)
     branch = order.branch or order.scratch
     at = next((where for name, where in _checked_out(git.git_dir) if name == branch), None)
     if at is not None:
@@ -51,7 +50,7 @@ def make(order: Order, bounds: Bounds) -> Made:
         git.text("branch", "--no-track", "--", branch, refs.get(ORIGIN + branch) or base)
     for needed in ("logs", "objects", "refs"):
         (git.git_dir / needed).mkdir(exist_ok=True)
-    command = ("worktree", "add", "--quiet", "--lock", "--reason", _LOCKED)
+    command = ("worktree", "add", "--quiet", "--lock", "--reason", LOCKED)
     git.text(*command, "--", str(order.tree), branch)
     registration = git.git_dir / "worktrees" / order.tree.name
     (registration / "gitdir").write_text(f"{order.host_tree}/.git\n")

@@ -25,6 +25,7 @@ from controller.api.reasons import Reason
 from controller.reconcile.case import ABSENT, ManifestAbsent
 from controller.reconcile.facts import Unknown
 from controller.reconcile.manifest import Manifest, ManifestCorrupt, from_json, to_json
+from controller.reconcile.trees import registered
 from controller.workspace.durable import sync_directory, write_durably
 from controller.workspace.locks import remove_stale_locks
 from controller.workspace.trees import remove_tree
@@ -197,9 +198,9 @@ class InstanceStore:
 
         Raises StorageFault.
         """
-        registered = {tree.name: tree.registration for tree in manifest.trees}
+        places = registered(manifest.trees)
         for name in names:
-            git_dir = Path(registered.get(name) or self.tree(manifest.uid, name) / ".git")
+            git_dir = Path(places.get(name) or self.tree(manifest.uid, name) / ".git")
             try:
                 remove_stale_locks(git_dir)
             except OSError as error:

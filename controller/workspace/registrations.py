@@ -7,14 +7,13 @@ could write to its own registration; to the directory that holds all of them it 
 import os
 import stat
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
-from controller.reconcile.trees import TreeRecord
+from controller.capsule.source import LOCKED
+from controller.reconcile.trees import TreeRecord, registered
 from controller.workspace.opening import directory
 from controller.workspace.trees import remove_from
-
-LOCK_WORDS: Final = "a session of sessionkeeper works here"
 
 
 def beside(records: Iterable[TreeRecord]) -> dict[str, frozenset[str]]:
@@ -22,17 +21,17 @@ def beside(records: Iterable[TreeRecord]) -> dict[str, frozenset[str]]:
 
     A source that can not be read has none.
     """
-    registered = [record for record in records if record.registration]
-    own = {record.registration for record in registered}
+    places = registered(records)
+    own = set(places.values())
     found = {}
-    for record in registered:
-        top = Path(record.registration).parent
+    for mount, place in places.items():
+        top = Path(place).parent
         try:
             with directory(top) as descriptor:
                 names = os.listdir(descriptor)
         except OSError:
             names = []
-        found[record.name] = frozenset(name for name in names if str(top / name) not in own)
+        found[mount] = frozenset(name for name in names if str(top / name) not in own)
     return found
 
 
@@ -43,21 +42,20 @@ def point(records: Iterable[TreeRecord], trees: Path) -> tuple[str, ...]:
     missed by the git of its source's owner, and never by a session.
     """
     failed = []
-    for record in records:
-        if record.registration:
-            try:
-                with directory(Path(record.registration)) as registration:
-                    _write(registration, "gitdir", f"{trees / record.name}/.git\n")
-                    _write(registration, "locked", f"{LOCK_WORDS}\n")
-            except OSError as error:
-                failed.append(f"{record.registration} ({error.strerror})")
+    for mount, place in registered(records).items():
+        try:
+            with directory(Path(place)) as registration:
+                _write(registration, "gitdir", f"{trees / mount}/.git\n")
+                _write(registration, "locked", f"{LOCKED}\n")
+        except OSError as error:
+            failed.append(f"{place} ({error.strerror})")
     return tuple(failed)
 
 
 def _write(registration: int, name: str, text: str) -> None:
     """Replace a file of a registration; it stays its owner's, whose git writes it too."""
     new = f".{name}.new"
-    if os.path.lexists(f"/proc/self/fd/{registration}/{new}"):
+    with suppress(FileNotFoundError):
         os.unlink(new, dir_fd=registration)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(new, flags, 0o644, dir_fd=registration)
@@ -70,13 +68,13 @@ def _write(registration: int, name: str, text: str) -> None:
     os.rename(new, name, src_dir_fd=registration, dst_dir_fd=registration)
 
 
-def forget(registered: Mapping[str, str], trees: Path) -> tuple[str, ...]:
+def forget(places: Mapping[str, str], trees: Path) -> tuple[str, ...]:
     """Remove registrations, by mount, of trees that lay in `trees`; return what could not be.
 
     One that tells of another tree by now is not removed.
     """
     failed = []
-    for name, registration in registered.items():
+    for name, registration in places.items():
         try:
             _forget(Path(registration), f"{trees / name}/.git")
         except FileNotFoundError:
