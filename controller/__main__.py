@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from controller import __version__
+from controller.api.spec import DEFAULT_EXPIRE_AT_ONCE
 from controller.logs import LogFormat, configure
 from controller.settings import (
     DEFAULT_DOCKER_HOST,
@@ -106,6 +107,7 @@ def _settings(options: argparse.Namespace) -> Settings:
         worktree_allowed=options.allow_worktree,
         baseline_allowed="baseline" in options.allow_security,
         inspector_image=options.inspector_image,
+        expire_at_once=options.expire_at_once,
         metrics_port=options.metrics_port,
         log_format=LogFormat(options.log_format),
         kubeconfig=options.kubeconfig,
@@ -144,8 +146,9 @@ def _parser() -> argparse.ArgumentParser:
 
 def _adopt(command: argparse.ArgumentParser) -> None:
     command.description = (
-        "Accepts, with the controller of the host stopped, an engine that is not the one known, "
-        "or what an API server that was restored from a backup says of a session."
+        "Accepts, with the controller of the host stopped, an engine that is not the one known; "
+        "or what an API server that was restored from a backup says of a session, and the place "
+        "where the session's worktrees lie now."
     )
     _state_root(command)
     what = command.add_mutually_exclusive_group(required=True)
@@ -292,6 +295,14 @@ def _operation(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="how to reach the API server (default: the Pod's account, else KUBECONFIG, else "
         "~/.kube/config)",
+    )
+    add(
+        "--expire-at-once",
+        type=int,
+        metavar="NUMBER",
+        default=DEFAULT_EXPIRE_AT_ONCE,
+        help="how many kept sessions may come to the end of keepFor within an hour; beyond that "
+        "all of them wait for a person (default: %(default)s)",
     )
     add(
         "--resync-seconds",

@@ -1,7 +1,8 @@
 """`sessionkeeper adopt`: what only the host's owner may accept, on the host (settled.md, *Trust*).
 
-No object and no annotation can make a controller believe another engine or a restored API server;
-a person who can write the state root can. The controller must be stopped meanwhile.
+No object and no annotation can make a controller believe another engine, a restored API server or
+a worktree that was moved (case C26); a person who can write the state root can. The controller must
+be stopped meanwhile.
 """
 
 from dataclasses import replace
@@ -11,8 +12,10 @@ from typing import TextIO
 from controller.enginewatch import read_record, write_record
 from controller.identity import own_identity
 from controller.reconcile.manifest import Manifest, Seen
+from controller.reconcile.trees import registered
 from controller.stateroot import lock
-from controller.workspace.instances import InstanceStore, StorageFault
+from controller.workspace import registrations
+from controller.workspace.instances import TREES, InstanceStore, StorageFault
 
 
 def adopt(state_root: Path, *, engine: bool, session: str | None, out: TextIO) -> int:
@@ -44,10 +47,16 @@ def _accept(store: InstanceStore, session: str, out: TextIO) -> int:
     if not found:
         out.write(f"FAIL  no manifest of session {session} is under this state root\n")
         return 1
+    failed: tuple[str, ...] = ()
     for manifest in found:
-        store.write(replace(manifest, seen=Seen(run_id=0, generation=0)))
+        record = replace(manifest, seen=Seen(run_id=0, generation=0))
+        if registered(manifest.trees):
+            failed += registrations.point(manifest.trees, store.directory(manifest.uid) / TREES)
+            record = replace(record, work=None)
+        store.write(record)
         out.write(f"ok    {session} ({manifest.uid}): the API server's state is accepted\n")
-    return 0
+    out.writelines(f"FAIL  a worktree of {session} stays unregistered: {why}\n" for why in failed)
+    return 1 if failed else 0
 
 
 def _manifests(store: InstanceStore) -> list[Manifest]:

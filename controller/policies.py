@@ -9,11 +9,13 @@ import re
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final
 
+from controller.api.quantity import parse_duration
 from controller.api.vocabulary import ExitPolicy, OnCrash, OnHostLoss
 
-NOT_YET_SERVED: Final = ("keepFor", "maxKept", "preserveRetention")
+NOT_YET_SERVED: Final = ("maxKept", "preserveRetention")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +27,7 @@ class Policy:
     workspace: str
     exit_policy: ExitPolicy | None
     clean_forbidden: bool
+    keep_for: timedelta | None
     on_host_loss: OnHostLoss | None
     on_crash: OnCrash | None
 
@@ -50,6 +53,7 @@ def parse_policy(body: Mapping[str, Any]) -> Policy:
         workspace=str(spec.get("workspace", "")),
         exit_policy=_word(ExitPolicy, spec.get("exitPolicy")),
         clean_forbidden=spec.get("clean") == "Forbid",
+        keep_for=_duration(spec.get("keepFor")),
         on_host_loss=_word(OnHostLoss, spec.get("onHostLoss")),
         on_crash=_word(OnCrash, spec.get("onCrash")),
     )
@@ -71,6 +75,13 @@ def unserved(body: Mapping[str, Any]) -> str:
 
 def _word(kind: Any, value: Any) -> Any:
     return kind(value) if value in set(kind) else None
+
+
+def _duration(value: Any) -> timedelta | None:
+    try:
+        return None if value is None else parse_duration(str(value))
+    except ValueError:
+        return None
 
 
 class Policies:

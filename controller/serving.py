@@ -298,7 +298,10 @@ def _reconciler(
         sources=_source_policy(settings),
         beside=parts.index.sources_beside,
         settings=PlanSettings(
-            owner=parts.owner, host=settings.host, baseline_allowed=settings.baseline_allowed
+            owner=parts.owner,
+            host=settings.host,
+            baseline_allowed=settings.baseline_allowed,
+            expire_at_once=settings.expire_at_once,
         ),
         policies=parts.policies,
     )

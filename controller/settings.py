@@ -7,6 +7,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from controller import __version__
+from controller.api.spec import DEFAULT_EXPIRE_AT_ONCE
 from controller.logs import LogFormat
 
 DEFAULT_DOCKER_HOST: Final = "unix:///var/run/docker.sock"
@@ -39,6 +40,7 @@ class Settings:
     worktree_allowed: bool = False
     baseline_allowed: bool = False
     inspector_image: str = DEFAULT_INSPECTOR_IMAGE
+    expire_at_once: int = DEFAULT_EXPIRE_AT_ONCE
     metrics_port: int | None = None
     log_format: LogFormat = LogFormat.TEXT
     kubeconfig: Path | None = None
@@ -58,6 +60,8 @@ class Settings:
                 raise SettingsRefused(f"--namespace {namespace!r} can not be a namespace's name.")
         if self.metrics_port is not None and not 0 < self.metrics_port <= _LAST_PORT:
             raise SettingsRefused(f"--metrics-port must be from 1 to {_LAST_PORT}.")
+        if self.expire_at_once < 0:
+            raise SettingsRefused("--expire-at-once must be 0 or more.")
         if not 1 <= self.resync_seconds <= _LONGEST_RESYNC_SECONDS:
             raise SettingsRefused(
                 f"--resync-seconds must be from 1 to {_LONGEST_RESYNC_SECONDS:.0f}."

@@ -42,7 +42,6 @@ NOT_YET_SERVED: Mapping[str, str] = {
     "backend.kubernetes": "sessions on a cluster",
     "image.build": "building an image from a role source",
     "sidecars": "sidecars",
-    "retention.keepFor": "retention by age",
     "retention.archiveFor": "retention of archives",
 }
 
@@ -383,6 +382,7 @@ def parse_spec(raw: Mapping[str, Any]) -> SessionSpec:
         restore=_restore(reader),
         security=security,
         discard_approval=reader.read("discardApproval.evidenceDigest", str, ""),
+        keep_for=reader.read("retention.keepFor", parse_duration, None),
         ttl_after_purged=reader.read("retention.ttlSecondsAfterPurged", _lifetime, None),
         faults=(),
     )

@@ -78,10 +78,12 @@ class Reason(StrEnum):
     ASSESSED = "Assessed"
     ASSESSING = "Assessing"
     ASSESSMENT_FAILED = "AssessmentFailed"
+    MOVED = "Moved"
     INSPECTOR_MISSING = "InspectorMissing"
     NOT_BLOCKED = "NotBlocked"
     APPROVAL_MISSING = "ApprovalMissing"
     APPROVAL_STALE = "ApprovalStale"
+    MASS_EXPIRY = "MassExpiry"
     ARCHIVED = "Archived"
     WORKTREE_STAYS = "WorktreeStays"
 
@@ -260,6 +262,11 @@ EXPLANATIONS: Final[dict[Reason, Explanation]] = {
         "The work could not be assessed, so it counts as Unknown and nothing of it is discarded.",
         "Mend what the message names, then ask again; or look at the work yourself and approve.",
     ),
+    Reason.MOVED: _why(
+        "A worktree of the session is not where its repository has it registered.",
+        "Move it back; or, where the state root was moved, stop the controller, run "
+        "`sessionkeeper adopt --session NAMESPACE/NAME`, and start it again.",
+    ),
     Reason.INSPECTOR_MISSING: _why(
         "The engine does not hold the image that assesses work.",
         "Load the image that --inspector-image names into the engine (`make images`).",
@@ -279,6 +286,11 @@ EXPLANATIONS: Final[dict[Reason, Explanation]] = {
     Reason.ARCHIVED: _why(
         "The session's directory was moved to the archive of its host.",
         "`sessionkeeper archive` lists, shows, restores and removes what is there.",
+    ),
+    Reason.MASS_EXPIRY: _why(
+        "Too many kept sessions of the host came to the end of keepFor together.",
+        "See whether clock and policies are right; then keep it for longer, purge it, or let the "
+        "controller have --expire-at-once as great as that.",
     ),
     Reason.NOT_BLOCKED: _why("No purge is waiting for a person.", _NOTHING),
 }

@@ -18,6 +18,7 @@ RUN_DIRECTORY = "/run/sessionkeeper"
 DEFAULT_ATTEMPTS = 5
 DEFAULT_BACKOFF = timedelta(seconds=10)
 DEFAULT_BACKOFF_MAX = timedelta(minutes=5)
+DEFAULT_EXPIRE_AT_ONCE = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,5 +104,6 @@ class SessionSpec:
     restore: RestoreSpec
     security: Security
     discard_approval: str
+    keep_for: timedelta | None
     ttl_after_purged: timedelta | None
     faults: tuple[SpecFault, ...]

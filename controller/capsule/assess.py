@@ -15,7 +15,7 @@ from controller.api.vocabulary import Isolation
 from controller.capsule.configuration import Configuration, read
 from controller.capsule.contained import require_contained
 from controller.capsule.evidence import Evidence, Work
-from controller.capsule.git import Bounds, Git, ProbeFailed
+from controller.capsule.git import Bounds, Git, Moved, ProbeFailed
 from controller.capsule.refs import Scope, assess_refs
 from controller.capsule.repositories import Repository, at, linked, parked, walk
 from controller.capsule.request import Request, Snapshot, Tree
@@ -55,7 +55,9 @@ class Assessment:
         try:
             self._add(_mounted(tree), tree.isolation, tree.snapshot)
         except ProbeFailed as failure:
-            self._evidence(tree.name).failures.append(str(failure))
+            evidence = self._evidence(tree.name)
+            evidence.failures.append(str(failure))
+            evidence.moved = isinstance(failure, Moved)
 
     def _add(
         self, repository: Repository, isolation: Isolation, snapshot: Snapshot = NO_SNAPSHOT

@@ -64,7 +64,8 @@ class Evidence:
     `files` holds the first of the changes and `total` counts all; `hidden` says in words what makes
     a tree dirty without a file to show for it, such as a merge in progress. `remarks` change no
     verdict and say what a person should know who relies on it. `failures` are probes
-    without an answer: with one of them nothing here is complete. `digest` takes in every detail
+    without an answer: with one of them nothing here is complete. One that is `moved` is among them:
+    its tree is not where its repository has it registered. `digest` takes in every detail
     that a person who approves a discard must have seen. Files of a `home` are only counted, and
     change with every look at a conversation, so their number is no part of it.
     """
@@ -80,6 +81,7 @@ class Evidence:
     ignored_bytes: int = 0
     home: bool = False
     failures: list[str] = field(default_factory=list)
+    moved: bool = False
     digest: Any = field(default_factory=hashlib.sha256)
 
     @property
@@ -134,6 +136,7 @@ class Evidence:
             "files": {"total": self.total, "items": files},
             "branches": branches,
             "ignored": {"count": self.ignored_count, "bytes": self.ignored_bytes},
+            "moved": self.moved,
             "message": printable(". ".join(words), MOST_WORDS),
         }
 

@@ -73,6 +73,10 @@ class ProbeFailed(Exception):
     """A probe gave no answer that can be believed: the verdict is Unknown (law 2)."""
 
 
+class Moved(ProbeFailed):
+    """A tree is not where its repository has it registered (case C26)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
     """How long all probes together may take, and how much one of them may print."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from controller.capsule.git import Bounds, ProbeFailed
+from controller.capsule.git import Bounds, Moved, ProbeFailed
 
 MOST_POINTER: Final = 4096
 MOST_DEPTH: Final = 200
@@ -139,7 +139,7 @@ def _unmoved(git_dir: Path, marker: Path, known: Path | None) -> None:
         return
     if os.path.realpath(registered) != os.path.realpath(marker):
         words = f"{marker.parent} was moved: it is registered at {registered.parent}"
-        raise ProbeFailed(words)
+        raise Moved(words)
 
 
 def _kind(path: Path) -> int | None:

@@ -7,7 +7,7 @@ from enum import Enum, StrEnum
 from typing import Final
 
 from controller.api.reasons import Reason
-from controller.api.spec import SessionSpec
+from controller.api.spec import DEFAULT_EXPIRE_AT_ONCE, SessionSpec
 from controller.api.vocabulary import ExitPolicy, OnCrash, OnHostLoss, Phase
 from controller.capsule.exitaction import ExitAction
 from controller.reconcile.facts import (
@@ -121,6 +121,14 @@ class Witness:
     stopped_by_hand: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expiring:
+    """A kept session that is due to go: since when that is known, and how many are due with it."""
+
+    since: datetime
+    together: int
+
+
 class FaultKind(StrEnum):
     """Whose fault a failed effect is (controller.backends.errors)."""
 
@@ -151,6 +159,8 @@ class Settings:
     on_host_loss: OnHostLoss = OnHostLoss.RESTORE
     on_crash: OnCrash = OnCrash.HOLD
     clean_forbidden: bool = False
+    keep_for: timedelta | None = None
+    expire_at_once: int = DEFAULT_EXPIRE_AT_ONCE
     baseline_allowed: bool = False
     stop_grace_seconds: int = 10
     stable_after: timedelta = timedelta(minutes=10)
@@ -163,7 +173,8 @@ class Case:
     `session` is None for an object that is definitely gone (asked by UID). `manifest` is Unknown
     where the disk can not be believed. `backend` is Unknown while the engine is unreachable.
     `heads` are the commits of the sources, by mount, where they matter and can be told.
-    `restores` names the archived instance that the host's owner ordered for this session;
+    `restores` names the archived instance that the host's owner ordered for this session,
+    `expiring` is there for a kept one whose time is over;
     `jitter` is a number in [0, 1) for back-off.
     """
 
@@ -184,6 +195,7 @@ class Case:
     exit_action: ExitAction | None = None
     run_directory_present: bool = False
     restores: str = ""
+    expiring: Expiring | None = None
     witness: Mapping[str, Witness]
     failure: EffectFailed | None = None
     now: datetime

@@ -66,11 +66,17 @@ def begin_keeping(
 
 
 def begin_purging(
-    case: Case, manifest: Manifest, *, automatic: bool = False, discard: str = ""
+    case: Case,
+    manifest: Manifest,
+    *,
+    automatic: bool = False,
+    expired: bool = False,
+    discard: str = "",
 ) -> Plan:
-    """Start to purge a session; `automatic` if its exit decided, which the spec is yet to say.
+    """Start to purge a session; `automatic` if no person decided, which the spec is yet to say.
 
-    `discard` is the digest of the work that a person in the terminal lets go.
+    `expired` if its age did, and `discard` is the digest of the work that a person in the terminal
+    lets go.
     """
     record = replace(
         faultless(manifest),
@@ -78,6 +84,7 @@ def begin_purging(
         desired=DesiredState.PURGED,
         before=None,
         automatic=automatic,
+        expired=expired,
         discard=discard,
     )
     if automatic:
@@ -284,6 +291,9 @@ def _kept_because(manifest: Manifest) -> str:
     work = manifest.work.work if manifest.work else None
     if work is None or work.state is WorkState.CLEAN:
         return ""
+    if manifest.expired:
+        why = work.message or work.summary
+        return f"It was kept for long enough, and its work turned out to be {work.state}: {why}"
     if manifest.exit is not None and manifest.exit.decided_by is DecidedBy.CAPSULE:
         if work.digest == manifest.discard:
             return ""

@@ -30,12 +30,12 @@ def follow(case: Case, manifest: Manifest, job: ContainerFacts, wanted: str) -> 
     """Wait for a job, or replace one that is no use; None once it has ended and can be read.
 
     A job is of no use that never started, that was asked something else, or that its engine took
-    along.
+    along. How long it has run is told by the engine's clock, which also stamped its start.
     """
     if job.state in LIVE and job.started_at is not None:
-        due = job.started_at + LONGEST
-        if case.now < due and job.recipe_hash == wanted:
-            return Plan(manifest=manifest, wake_at=due)
+        left = job.started_at + LONGEST - view(case).facts.now
+        if left > timedelta(0) and job.recipe_hash == wanted:
+            return Plan(manifest=manifest, wake_at=case.now + left)
         stop = StopContainer(container_id=job.container_id, grace_seconds=0)
         return Plan(manifest=manifest, actions=(stop,), again=True)
     lost = job.started_at is None or job.started_at < view(case).epoch

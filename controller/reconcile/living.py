@@ -28,6 +28,7 @@ from controller.reconcile.facts import (
 from controller.reconcile.freeing import begin_keeping, begin_purging
 from controller.reconcile.manifest import ExitRecord, Manifest, RestoreRecord
 from controller.reconcile.restoring import begin_restore, restart_running
+from controller.reconcile.retention import expire
 from controller.reconcile.steps import (
     LIVE,
     RECHECK,
@@ -307,7 +308,7 @@ def restores_by_itself(case: Case, manifest: Manifest) -> bool:
 
 
 def plan_kept(case: Case, manifest: Manifest) -> Plan:
-    """A kept session is healthy and quiet until a person resumes or purges it."""
+    """A kept session is healthy and quiet until it is resumed, purged or old enough."""
     wanted = desired_state(case, manifest)
     if wanted is DesiredState.PURGED:
         return begin_purging(case, manifest)
@@ -316,14 +317,20 @@ def plan_kept(case: Case, manifest: Manifest) -> Plan:
             return Plan(manifest=move(case, manifest, Phase.PENDING), again=True)
         accepted = accept_heads(case, manifest)
         return diverged(case, accepted) or begin_restore(case, accepted)
+    expiry = expire(case, manifest)
+    if expiry is not None and expiry.begins:
+        record = replace(manifest, message="It was kept for long enough, without unsaved work.")
+        return begin_purging(case, record, automatic=True, expired=True)
     record = replace(manifest, desired=DesiredState.KEPT)
     if _decision_recorded(case, manifest):
         record = replace(record, decision=None)
+    look_at = expiry.look_at if expiry is not None else None
     if record.recipe is None or case.image_pinned or case.image is NOT_ASKED:
-        return Plan(manifest=record)
+        return Plan(manifest=record, wake_at=look_at)
     if case_image_gone(case):
-        return Plan(manifest=record)
-    return Plan(manifest=record, actions=(PinImage(image_id=record.recipe.image_id),))
+        return Plan(manifest=record, wake_at=look_at)
+    pin = PinImage(image_id=record.recipe.image_id)
+    return Plan(manifest=record, actions=(pin,), wake_at=look_at)
 
 
 def _decision_recorded(case: Case, manifest: Manifest) -> bool:

@@ -130,11 +130,11 @@ class Manifest:
     `before` is the phase that a restore in progress came from, `ready_run` the last run whose
     process was started, `retried_run` the last run of which a person's retry was begun,
     `destroy_recorded` that freeing or removing has been decided past recall, `released` that the
-    object was deleted while something of it remained, `automatic` that a purge was decided at an
-    exit, `discard` the digest of the work that its person then saw, `work` the last verdict on
-    unsaved work, `trees` the session's own trees as they were made, `trees_made` of what,
-    `trees_released` that its worktrees were taken out of their sources, and `told` the digest of
-    the evidence that an Event has told of.
+    object was deleted while something of it remained, `automatic` that a purge was decided by
+    nobody, at an exit or, where it has `expired`, by age, `discard` the digest of the work that its
+    person then saw, `work` the last verdict on unsaved work, `trees` the session's own trees as
+    they were made, `trees_made` of what, `trees_released` that its worktrees were taken out of
+    their sources, and `told` the digest of the evidence that an Event has told of.
     """
 
     uid: str
@@ -163,6 +163,7 @@ class Manifest:
     destroy_recorded: bool = False
     released: bool = False
     automatic: bool = False
+    expired: bool = False
     discard: str = ""
     work: WorkRecord | None = None
     trees: tuple[TreeRecord, ...] = ()

@@ -27,6 +27,7 @@ from controller.reconcile.case import (
     Case,
     EffectFailed,
     EngineView,
+    Expiring,
     HostRefusal,
     ManifestAbsent,
     NotAsked,
@@ -48,6 +49,7 @@ from controller.reconcile.inventory import Inventory
 from controller.reconcile.jobcontainers import ended, inspected, prepared, released
 from controller.reconcile.manifest import Manifest
 from controller.reconcile.recipe import make_recipe
+from controller.reconcile.retention import Expiries, kept_until
 from controller.reconcile.session import session_object
 from controller.reconcile.steps import LIVE, mark_of
 from controller.reconcile.trees import Prepared, Released
@@ -104,6 +106,7 @@ class Observer:
         self._beside = beside
         self._settings = settings
         self._policies = policies
+        self._expiries = Expiries()
         self._verified: dict[str, tuple[datetime, MountVerdict]] = {}
         self._probed: dict[str, tuple[datetime, datetime]] = {}
 
@@ -131,8 +134,9 @@ class Observer:
             backend = engine if isinstance(engine, Unknown) else backend
         live = process if process is not None and process.state in LIVE else None
         image = self._image(session, record, backend)
+        settings, now = self._settings_of(session), self._clock()
         return Case(
-            settings=self._settings_of(session),
+            settings=settings,
             session=session,
             manifest=manifest,
             engine=engine,
@@ -151,7 +155,8 @@ class Observer:
             exit_action=self._exit_action(uid, process),
             witness=self._witnessed(backend),
             failure=failure,
-            now=self._clock(),
+            expiring=self._expiring(session, record, settings, now),
+            now=now,
             jitter=self._chance(),
         )
 
@@ -170,7 +175,23 @@ class Observer:
             on_host_loss=policy.on_host_loss or base.on_host_loss,
             on_crash=policy.on_crash or base.on_crash,
             clean_forbidden=base.clean_forbidden or policy.clean_forbidden,
+            keep_for=policy.keep_for,
         )
+
+    def _expiring(
+        self,
+        session: SessionObject | None,
+        record: Manifest | None,
+        settings: Settings,
+        now: datetime,
+    ) -> Expiring | None:
+        if session is None or record is None or record.phase is not Phase.KEPT:
+            return None
+        until = kept_until(session.spec, settings, record)
+        if until is None or until > now:
+            self._expiries.stays(record.uid)
+            return None
+        return self._expiries.due(record.uid, now)
 
     def _on_backend(self, uid: str) -> SessionOnBackend | Unknown:
         listed = self._inventory.absent(uid)
@@ -356,9 +377,11 @@ def _may_have_ended(
     backend: SessionOnBackend | Unknown,
     process: ContainerFacts | None,
 ) -> bool:
-    """Whether an end, or a new start, is about to be judged by the life of the engine."""
+    """Whether an end, a start or the time of a job is about to be judged by the engine's life."""
     if isinstance(backend, Unknown):
         return False
+    if any(job.state in LIVE for job in backend.jobs):
+        return True
     if manifest.phase is Phase.RUNNING:
         return process is None or process.state not in LIVE or mark_of(process) != manifest.process
     return any(

@@ -239,7 +239,7 @@ def _conditions(case: Case, plan: Plan, manifest: Manifest | None) -> Sequence[C
         _backend(hold),
         spec_verdict_condition(case, manifest),
         work_assessed(manifest),
-        purge_blocked(manifest, hold),
+        purge_blocked(case, manifest, hold),
     )
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from controller.api.reasons import Reason
-from controller.api.vocabulary import Cause, DesiredState, ExitPolicy, Phase, Rung
+from controller.api.vocabulary import Cause, DecidedBy, DesiredState, ExitPolicy, Phase, Rung
 from controller.reconcile.actions import (
     Action,
     RemoveContainer,
@@ -139,6 +139,8 @@ def revived(manifest: Manifest, session: SessionObject, *, owner: str, now: date
         destroy_recorded=False,
         released=False,
         automatic=False,
+        expired=False,
+        exit=replace(manifest.exit, decided_by=DecidedBy.OPERATOR) if manifest.exit else None,
         transitioned_at=now,
     )
     entry = Transition(

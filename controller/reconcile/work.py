@@ -52,6 +52,7 @@ class TreeWork:
     ignored_count: int
     ignored_bytes: int
     message: str
+    moved: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +143,7 @@ def _tree(body: Mapping[str, Any]) -> TreeWork:
         ignored_count=int(body["ignored"]["count"]),
         ignored_bytes=int(body["ignored"]["bytes"]),
         message=_text(body["message"], MOST_MESSAGE),
+        moved=body.get("moved") is True,
     )
 
 

@@ -4,13 +4,20 @@ from typing import Any, Final
 
 from controller.api.reasons import Reason
 from controller.api.vocabulary import ConditionStatus, ConditionType, Phase, WorkState
+from controller.reconcile.case import Case
 from controller.reconcile.condition import Condition
 from controller.reconcile.manifest import Manifest
+from controller.reconcile.retention import expire
 from controller.reconcile.steps import Hold
 from controller.reconcile.work import to_status
 
 BLOCKING: Final = frozenset(
-    {Reason.STATUS_NOT_PERSISTED, Reason.APPROVAL_MISSING, Reason.APPROVAL_STALE}
+    {
+        Reason.STATUS_NOT_PERSISTED,
+        Reason.APPROVAL_MISSING,
+        Reason.APPROVAL_STALE,
+        Reason.MASS_EXPIRY,
+    }
 )
 
 
@@ -41,19 +48,25 @@ def work_assessed(manifest: Manifest | None) -> Condition:
         )
     record = manifest.work
     known = record.work.state is not WorkState.UNKNOWN
+    moved = any(tree.moved for tree in record.work.trees)
+    failed = Reason.MOVED if moved else Reason.ASSESSMENT_FAILED
     return Condition(
         type=kind,
         status=ConditionStatus.TRUE if known else ConditionStatus.FALSE,
-        reason=Reason.ASSESSMENT_FAILED
-        if record.reason is Reason.ASSESSED and not known
-        else record.reason,
+        reason=failed if record.reason is Reason.ASSESSED and not known else record.reason,
         message=record.work.message if not known else "",
     )
 
 
-def purge_blocked(manifest: Manifest | None, hold: Hold | None) -> Condition:
-    """`PurgeBlocked`: whether a purge waits for a person, and how that person lets it go on."""
+def purge_blocked(case: Case, manifest: Manifest | None, hold: Hold | None) -> Condition:
+    """`PurgeBlocked`: whether a purge waits for a person, and how that person lets it go on.
+
+    A kept session that waits with many others for the end of its keeping is healthy meanwhile.
+    """
     purging = manifest is not None and manifest.phase is Phase.PURGING
+    expiry = expire(case, manifest) if manifest is not None else None
+    if expiry is not None and expiry.waits is not None:
+        hold, purging = expiry.waits, True
     blocked = purging and hold is not None and hold.reason in BLOCKING
     if hold is None or not blocked:
         return Condition(

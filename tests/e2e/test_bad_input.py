@@ -121,7 +121,7 @@ def test_a_mount_path_twice_is_refused(host: Host) -> None:
     [
         ("env", [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}}], "env"),
         ("sidecars", [{"name": "d", "image": "x"}], "sidecars"),
-        ("retention", {"keepFor": "24h"}, "keepFor"),
+        ("retention", {"archiveFor": "24h"}, "archiveFor"),
     ],
 )
 def test_what_comes_later_is_refused_in_words(

@@ -250,7 +250,7 @@ def test_a_policy_that_changes_acts_at_once(host: Host) -> None:
 
 def test_what_a_policy_asks_for_in_vain_is_said(host: Host) -> None:
     """By field, in its status; the rest of it holds."""
-    policy(host, exitPolicy="Keep", keepFor="72h")
+    policy(host, exitPolicy="Keep", maxKept=3)
 
     def answer() -> dict[str, Any] | None:
         command = ("get", "sessionpolicy", "all", "-n", host.namespace, "-o", "json")
@@ -259,7 +259,7 @@ def test_what_a_policy_asks_for_in_vain_is_said(host: Host) -> None:
 
     condition = eventually(answer, what="the policy is answered")
     assert (condition["status"], condition["reason"]) == ("False", "NotYetServed")
-    assert "spec.keepFor" in condition["message"]
+    assert "spec.maxKept" in condition["message"]
     host.apply("s", command=ENDS)
     host.wait("s", "Running")
     ended(host, "s")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from controller.__main__ import main
 from tests.cluster.inspector_image import INSPECTOR_IMAGE
 from tests.e2e.host import Host, eventually
 from tests.e2e.test_archive import archive, entries, restore
@@ -239,3 +240,34 @@ def test_a_deletion_while_a_worktree_is_made_leaves_no_registration(
         "",
         git(source, "rev-parse", "main"),
     )
+
+
+def test_a_state_root_that_was_moved(host: Host, source: Path) -> None:
+    """Case C26: held as Unknown by its name, nothing lost; its owner has it registered anew."""
+    begin(host, source)
+    git(source, "worktree", "add", "-q", "-b", "hand", str(source.parent / "hand"))
+    owned(source)
+    host.run_in("s", "cd /src && echo more > more && git add more && git commit -qm two")
+    host.patch("s", desiredState="Kept")
+    host.wait("s", "Kept")
+    host.stop()
+    host.state_root = host.state_root.rename(host.work / "larger-disk")
+    git(source, "worktree", "prune", "--expire", "now")
+    host.start()
+    host.patch("s", desiredState="Purged")
+    host.wait_condition("s", "PurgeBlocked", "True", "ApprovalMissing")
+    host.wait_condition("s", "WorkAssessed", "False", "Moved")
+    host.stop()
+    hand = (source / ".git/worktrees/hand/gitdir").read_text()
+    adopted = ["adopt", "--state-root", str(host.state_root), "--session", f"{host.namespace}/s"]
+    assert main(adopted) == 0
+    assert (source / ".git/worktrees/hand/gitdir").read_text() == hand
+    listed = git(source, "worktree", "list", "--porcelain")
+    assert f"worktree {host.state_root}" in listed
+    assert "prunable" not in listed
+    host.start()
+    host.wait_condition("s", "WorkAssessed", "True", "Assessed")
+    assert (src(host)["state"], src(host)["branches"][0]["ahead"]) == ("Unpushed", 1)
+    host.patch("s", desiredState="Running")
+    host.wait("s", "Running")
+    host.shows("s", "cd /src && git log -1 --format=%s", "two\n")

@@ -28,6 +28,8 @@ EDITS: list[dict[str, Any]] = [
     {"sidecars": [{"name": "x"}]},
     {"sidecars": None, "security": None},
     {"security": "Baseline"},
+    {"retention": {"keepFor": "24h"}},
+    {"retention": {"keepFor": None}},
 ]
 engine_is = precondition(lambda self: self.world.engine.reachable and not self.world.stranger)
 anything_applied = precondition(lambda self: self.world.uids)
@@ -359,6 +361,11 @@ class Rules(RuleBasedStateMachine):
     @rule(again=st.booleans())
     def engine_heard(self, again: bool) -> None:
         self.world.hear_engine(again=again)
+
+    @rule()
+    def days_passed(self) -> None:
+        """The controller's clock, that is; it may have been set."""
+        self.world.now += timedelta(days=4)
 
     @anything_applied
     @rule(data=st.data(), late=st.booleans())

@@ -86,5 +86,5 @@ def test_changes_are_told_from_repetitions() -> None:
 def test_what_is_not_served_is_named() -> None:
     """Never silently ignored; the rest of the policy holds."""
     assert unserved(body("p", "w", exitPolicy="Keep", ignoredFiles="Warn")) == ""
-    said = unserved(body("p", "w", keepFor="72h", maxKept=0, ignoredFiles="Drop"))
-    assert said.startswith("spec.keepFor, spec.maxKept, spec.ignoredFiles: ")
+    said = unserved(body("p", "w", maxKept=0, ignoredFiles="Drop"))
+    assert said.startswith("spec.maxKept, spec.ignoredFiles: ")

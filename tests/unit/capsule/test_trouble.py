@@ -201,7 +201,9 @@ def test_unknown_is_told_alike(bench: Bench, row: str) -> None:
 def test_moved_worktree_says_so(worktree: Bench) -> None:
     """A person is told where the tree was."""
     _moved(worktree)
-    assert "was moved: it is registered at" in message_of(worktree.assess())
+    found = worktree.assess()
+    assert "was moved: it is registered at" in message_of(found)
+    assert [tree["name"] for tree in found.to_json()["mounts"] if tree["moved"]] == ["w"]
 
 
 def test_files_are_told_beside_a_failure(bench: Bench) -> None:

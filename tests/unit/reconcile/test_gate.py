@@ -26,6 +26,7 @@ from tests.unit.reconcile.builders import (
     assessed,
     case,
     container,
+    engine,
     manifest,
     session,
 )
@@ -163,11 +164,14 @@ def test_an_inspection_that_failed_is_unknown() -> None:
 
 
 def test_an_inspector_at_work_is_waited_for() -> None:
-    """Its end wakes the session; past its time it is stopped."""
+    """Its end wakes the session; past its time, by the engine's clock, it is stopped (case C05)."""
     given = inspector(purging())
     answer = plan(given)
     assert (answer.actions, answer.wake_at) == ((), NOW + LONGEST)
-    late = plan(replace(given, now=NOW + LONGEST))
+    ahead = plan(replace(given, now=NOW + 3 * LONGEST))
+    assert (ahead.actions, ahead.wake_at) == ((), NOW + 4 * LONGEST)
+    facts = replace(engine().facts, now=NOW + LONGEST)
+    late = plan(replace(given, engine=engine(facts=facts)))
     assert late.actions == (a.StopContainer(container_id="i1", grace_seconds=0),)
 
 
