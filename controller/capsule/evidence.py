@@ -122,7 +122,10 @@ class Evidence:
         self.failures[:] = dict.fromkeys((*refs.failures, *self.failures))
 
     def to_json(self, room: int = MOST_LISTED) -> dict[str, Any]:
-        """Return it as `status.work.mounts[]` holds it, with lists no longer than there is room."""
+        """Return it as `status.work.mounts[]` holds it, with lists no longer than there is room.
+
+        That it was `moved` is told beside it, for the condition WorkAssessed.
+        """
         files = _fitting(
             ({"path": printable(c.path), "change": c.letters} for c in self.files), room // 2
         )
@@ -136,8 +139,8 @@ class Evidence:
             "files": {"total": self.total, "items": files},
             "branches": branches,
             "ignored": {"count": self.ignored_count, "bytes": self.ignored_bytes},
-            "moved": self.moved,
             "message": printable(". ".join(words), MOST_WORDS),
+            **({"moved": True} if self.moved else {}),
         }
 
 

@@ -203,7 +203,7 @@ def test_moved_worktree_says_so(worktree: Bench) -> None:
     _moved(worktree)
     found = worktree.assess()
     assert "was moved: it is registered at" in message_of(found)
-    assert [tree["name"] for tree in found.to_json()["mounts"] if tree["moved"]] == ["w"]
+    assert [tree["name"] for tree in found.to_json()["mounts"] if tree.get("moved")] == ["w"]
 
 
 def test_files_are_told_beside_a_failure(bench: Bench) -> None:
